@@ -1,0 +1,929 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * DualPI2, the algorithm: PI controller, coupling, native L4S marker, signal
+ * spacing, scheduler credit, overload state and unit conversions.
+ *
+ * Integers in, a verdict out.  Nothing here knows packets, queues, locks, a
+ * clock or a source of random numbers; the caller hands these in.  The file
+ * compiles in user space too, where selftests/unit tests it.
+ *
+ * Sources: RFC 9332 (sections named below), "PI2" (De Schepper et al., CoNEXT
+ * 2016) and "DualPI2" (De Schepper et al., 2022).
+ *
+ * Fixed-point formats:
+ *   _q32   probability; 2^32 is 1, so that 1 itself can be held; u64
+ *   gain   probability (q32) per nanosecond of delay, times 2^24; u64
+ *   ratio  elapsed time in units of tupdate, times 2^16; u32
+ */
+#ifndef _NET_DUALPI2_H
+#define _NET_DUALPI2_H
+
+#include <net/dualpi2_seam.h>
+
+#define DUALPI2_ONE_Q32			(1ULL << 32)
+
+#define DUALPI2_NS_PER_US		1000U
+#define DUALPI2_NS_PER_SEC		1000000000U
+
+/* Every time is held in u32 nanoseconds, hence at most 4.29 s. */
+#define DUALPI2_TIME_MAX_US		(U32_MAX / DUALPI2_NS_PER_US)
+
+/* Each knob: default, least and greatest value, in the unit of the netlink ABI.
+ * The gains are in 1/256 Hz: 41 is 0.16 Hz and 819 is 3.2 Hz (DualPI2 paper,
+ * table I).
+ */
+#define DUALPI2_LIMIT_PKTS_DEF		10000U
+#define DUALPI2_LIMIT_PKTS_MIN		1U
+#define DUALPI2_MEMORY_LIMIT_MIN	1U
+#define DUALPI2_TARGET_US_DEF		15000U
+#define DUALPI2_TARGET_US_MIN		1U
+#define DUALPI2_TARGET_US_MAX		DUALPI2_TIME_MAX_US
+#define DUALPI2_TUPDATE_US_DEF		16000U
+#define DUALPI2_TUPDATE_US_MIN		100U
+#define DUALPI2_TUPDATE_US_MAX		DUALPI2_TIME_MAX_US
+#define DUALPI2_ALPHA_DEF		41U
+#define DUALPI2_BETA_DEF		819U
+#define DUALPI2_GAIN_MIN		1U
+#define DUALPI2_GAIN_MAX		((1U << 31) - 1)
+#define DUALPI2_STEP_THRESH_US_DEF	1000U
+#define DUALPI2_STEP_THRESH_US_MAX	DUALPI2_TIME_MAX_US
+#define DUALPI2_STEP_THRESH_PKTS_MIN	1U
+#define DUALPI2_RAMP_US_MAX		DUALPI2_TIME_MAX_US
+#define DUALPI2_COUPLING_DEF		2U
+#define DUALPI2_COUPLING_MIN		1U
+#define DUALPI2_COUPLING_MAX		255U
+#define DUALPI2_C_PROTECTION_DEF	10U
+#define DUALPI2_C_PROTECTION_MAX	100U
+
+/* Without a ramp of its own, the native marker's ramp is 40 % of step_thresh
+ * wide: 800 us to 1200 us for 1 ms, as minTh and range in RFC 9332 figure 2.
+ */
+#define DUALPI2_RAMP_PCT_DEF		40U
+
+/* No native mark on a packet that found fewer than one other packet in its
+ * queue: Th_len of RFC 9332 A.1, "a floor of two packets" of the paper, III-C.
+ */
+#define DUALPI2_NATIVE_FLOOR_PKTS	2U
+
+/* No coupled and no Classic signal while both queues together hold less than
+ * two packets of this size (RFC 9332 A.1: two MTU).  A jumbo MTU does not raise
+ * it: at 1 Mbit/s two packets of 9000 bytes take 144 ms, ten times the target.
+ */
+#define DUALPI2_LOW_MTU_BYTES		1514U
+
+/* A late update counts for at most this many periods (128 ms by default, which
+ * is more than the RTT_max of RFC 9332 that the gains are stable for).
+ */
+#define DUALPI2_LATE_MAX_RATIO		(8U << 16)
+
+/* A dequeue drops at most this many packets before it forwards one, so that no
+ * call holds the lock for a queue's length: 64 in 65 is a drop probability of
+ * 98.5 %, reached at an arrival rate of 65 times the link rate.
+ */
+#define DUALPI2_DROPS_PER_DEQUEUE	64U
+
+/* Lengths beyond this count as this in the scheduler.  Weights are below 100,
+ * and 100 * 2^24 < 2^31, so no credit can overflow.
+ */
+#define DUALPI2_SCHED_BYTES_MAX		(1U << 24)
+
+enum dualpi2_queue {
+	DUALPI2_QUEUE_C,	/* Classic */
+	DUALPI2_QUEUE_L,	/* L4S, low latency */
+	DUALPI2_QUEUES
+};
+
+/* The two ECN bits of the IP header. */
+enum dualpi2_ecn {
+	DUALPI2_ECN_NOT_ECT,
+	DUALPI2_ECN_ECT1,
+	DUALPI2_ECN_ECT0,
+	DUALPI2_ECN_CE
+};
+
+/* What a packet is to the AQM, from its queue and codepoint (RFC 9332 2.5.1.1). */
+enum dualpi2_profile {
+	DUALPI2_C_DROP,		/* drop, Classic probability */
+	DUALPI2_C_MARK,		/* mark, Classic probability */
+	DUALPI2_C_SCALABLE,	/* mark, coupled probability */
+	DUALPI2_L_SCALABLE,	/* mark, max(native, coupled) */
+	DUALPI2_L_MARK,		/* mark, square of the above over k */
+	DUALPI2_L_DROP,		/* drop, square of the above over k */
+	DUALPI2_L_UNMARKED,	/* leave alone but in overload */
+};
+
+enum dualpi2_verdict {
+	DUALPI2_PASS,
+	DUALPI2_MARK_CLASSIC,
+	DUALPI2_MARK_COUPLED,
+	DUALPI2_MARK_NATIVE,
+	DUALPI2_DROP_AQM,
+	DUALPI2_DROP_OVERLOAD,
+};
+
+enum dualpi2_signal_mode {
+	DUALPI2_SIGNAL_RECUR,
+	DUALPI2_SIGNAL_RANDOM,
+};
+
+/* ECN codepoints that go to the L4S queue unless something local decides
+ * otherwise; CE always goes with either (7.x: TC_DUALPI2_ECN_MASK_*).
+ */
+enum dualpi2_ecn_mask {
+	DUALPI2_MASK_ECT1 = 1,
+	DUALPI2_MASK_ECT0 = 2,
+	DUALPI2_MASK_ANY = 3,
+};
+
+/**
+ * struct dualpi2_config - the knobs as the user gave them
+ * @limit_pkts: most packets that both queues may hold
+ * @memory_limit_bytes: most bytes of memory; used if @memory_limit_is_set
+ * @target_us: delay target of the PI controller
+ * @tupdate_us: interval between updates of the PI controller
+ * @alpha: integral gain, 1/256 Hz
+ * @beta: proportional gain, 1/256 Hz
+ * @step_thresh_us: delay at the middle of the native marker's ramp
+ * @step_thresh_pkts: native marker as a step in packets; 0: not used
+ * @ramp_us: width of the native marker's ramp, 0 is a step; used if @ramp_is_set
+ * @min_qlen_step_pkts: a packet is marked natively only if the L4S queue, with
+ *	it, holds more than this many
+ * @coupling: factor k between the two queues' probabilities
+ * @c_protection_pct: weight of the Classic queue in the scheduler, percent
+ * @ecn_mask: enum dualpi2_ecn_mask
+ * @signal: enum dualpi2_signal_mode
+ * @memory_limit_is_set: false: @memory_limit_bytes follows limit and MTU
+ * @ramp_is_set: false: the ramp's width follows @step_thresh_us
+ * @drop_overload: drop in overload; false: hold p' at the edge of it
+ * @drop_early: decide Classic and coupled signals at enqueue
+ * @split_gso: split GSO packets at enqueue
+ * @l4s: false: ECT(1) is Not-ECT (RFC 9331 5.1)
+ */
+struct dualpi2_config {
+	u32 limit_pkts;
+	u32 memory_limit_bytes;
+	u32 target_us;
+	u32 tupdate_us;
+	u32 alpha;
+	u32 beta;
+	u32 step_thresh_us;
+	u32 step_thresh_pkts;
+	u32 ramp_us;
+	u32 min_qlen_step_pkts;
+	u8 coupling;
+	u8 c_protection_pct;
+	u8 ecn_mask;
+	u8 signal;
+	bool memory_limit_is_set;
+	bool ramp_is_set;
+	bool drop_overload;
+	bool drop_early;
+	bool split_gso;
+	bool l4s;
+};
+
+/**
+ * struct dualpi2_params - the knobs as the packet path wants them
+ * @ramp_min_ns: up to this delay the native marker is silent
+ * @ramp_max_ns: beyond this delay it marks every packet
+ * @ramp_slope: probability (q32) per ns between the two, times 2^16
+ * @step_pkts: native marker by packets instead, U32_MAX: by delay
+ * @floor_pkts: packets in the L4S queue, with this one, for a native mark
+ * @c_weight: share of the Classic queue, 1..99
+ * @l_weight: 100 - @c_weight
+ * @coupling: factor k
+ * @inv_coupling_q32: 1/k
+ * @random: signals are random, not evenly spaced
+ * @drop_overload: see struct dualpi2_config
+ * @tupdate_ns: least time between two updates
+ * @target_ns: delay target
+ * @alpha_gain: integral gain, see "gain" above
+ * @beta_gain: proportional gain
+ * @enter_q32: p' at which the Classic probability is p_Cmax = 1/k^2 and the
+ *	coupled one 1: overload begins
+ * @leave_q32: p' below which overload ends
+ */
+struct dualpi2_params {
+	u32 ramp_min_ns;
+	u32 ramp_max_ns;
+	u64 ramp_slope;
+	u32 step_pkts;
+	u32 floor_pkts;
+	u8 c_weight;
+	u8 l_weight;
+	u8 coupling;
+	bool random;
+	bool drop_overload;
+	u64 inv_coupling_q32;
+	u32 tupdate_ns;
+	u32 target_ns;
+	u64 alpha_gain;
+	u64 beta_gain;
+	u64 enter_q32;
+	u64 leave_q32;
+};
+
+/**
+ * struct dualpi2_spacer - spreads the signals of one stream evenly
+ * @credit_q32: probability collected and not yet spent
+ * @dither_q32: how much earlier than at 1 the next signal is due
+ */
+struct dualpi2_spacer {
+	s64 credit_q32;
+	s64 dither_q32;
+};
+
+/**
+ * struct dualpi2_vars - the state of one instance
+ * @base_q32: p', the PI controller's output, 0..1
+ * @classic_q32: p_C = p'^2
+ * @coupled_q32: p_CL = min(k * p', 1)
+ * @updated_ns: time of the last update
+ * @delay_ns: delay at the last update
+ * @overload: in overload
+ * @credit: scheduler credit; above 0 it is the Classic queue's turn
+ * @c_signal: spacing of Classic signals in the Classic queue
+ * @c_scalable: spacing of marks of ECT(1) in the Classic queue
+ * @l_mark: spacing of L4S marks
+ * @l_classic: spacing of signals to Classic packets in the L4S queue
+ * @l_drop: spacing of overload drops in the L4S queue
+ * @overload_count: times that overload began
+ * @overload_since_ns: begin of the present overload
+ * @overload_total_ns: length of the past ones
+ */
+struct dualpi2_vars {
+	u64 base_q32;
+	u64 classic_q32;
+	u64 coupled_q32;
+	u64 updated_ns;
+	u32 delay_ns;
+	bool overload;
+	s32 credit;
+	struct dualpi2_spacer c_signal;
+	struct dualpi2_spacer c_scalable;
+	struct dualpi2_spacer l_mark;
+	struct dualpi2_spacer l_classic;
+	struct dualpi2_spacer l_drop;
+	u64 overload_count;
+	u64 overload_since_ns;
+	u64 overload_total_ns;
+};
+
+/**
+ * struct dualpi2_packet - what a verdict depends on
+ * @profile: from dualpi2_profile()
+ * @native_ok: dualpi2_native_ok() when the packet was queued
+ * @low: both queues together hold less than two MTU, see dualpi2_is_low()
+ * @may_drop: another packet is queued behind this one; the last one is never
+ *	dropped, or a parent would see its child run empty inside its dequeue
+ * @l_pkts: packets in the L4S queue, this one included
+ * @sojourn_ns: time that the packet spent in the queue
+ * @rnd: for random signals 64 uniform random bits; else any number that
+ *	changes from packet to packet
+ */
+struct dualpi2_packet {
+	enum dualpi2_profile profile;
+	bool native_ok;
+	bool low;
+	bool may_drop;
+	u32 l_pkts;
+	u64 sojourn_ns;
+	u64 rnd;
+};
+
+/**
+ * dualpi2_us_to_ns() - microseconds of the ABI to nanoseconds
+ * @us: 0..DUALPI2_TIME_MAX_US; above it, the result is U32_MAX
+ */
+static inline u32 dualpi2_us_to_ns(u32 us)
+{
+	return us > DUALPI2_TIME_MAX_US ? U32_MAX : us * DUALPI2_NS_PER_US;
+}
+
+/**
+ * dualpi2_ns_to_us() - nanoseconds to microseconds, for reports
+ * @ns: any; a result beyond U32_MAX is U32_MAX
+ */
+static inline u32 dualpi2_ns_to_us(u64 ns)
+{
+	u64 us = div_u64(ns, DUALPI2_NS_PER_US);
+
+	return us > U32_MAX ? U32_MAX : us;
+}
+
+/**
+ * dualpi2_q32_to_u32() - probability to the ABI's format, where U32_MAX is 1
+ * @p_q32: 0..1
+ */
+static inline u32 dualpi2_q32_to_u32(u64 p_q32)
+{
+	return p_q32 > U32_MAX ? U32_MAX : p_q32;
+}
+
+/**
+ * dualpi2_gain() - gain of the ABI to the internal format
+ * @hz256: 0..DUALPI2_GAIN_MAX, in 1/256 Hz
+ *
+ * 1/256 Hz is 2^32 / 256 / 10^9 in q32 per ns; times 2^24 that is 2^48 / 10^9 =
+ * 281474.976710656.  Integer and fraction are multiplied apart: 2^31 * 281474 <
+ * 2^50 and 2^31 * 976710656 < 2^61.
+ *
+ * Return: the gain, rounded to nearest, below 2^50.
+ */
+static inline u64 dualpi2_gain(u32 hz256)
+{
+	return (u64)hz256 * 281474U +
+	       div_u64((u64)hz256 * 976710656U + DUALPI2_NS_PER_SEC / 2,
+		       DUALPI2_NS_PER_SEC);
+}
+
+/**
+ * dualpi2_gain_times() - gain times a difference of delays
+ * @gain: from dualpi2_gain(), below 2^50
+ * @diff_ns: -U32_MAX..U32_MAX
+ *
+ * Return: change of probability, q32; its magnitude is below 2^58.
+ */
+static inline s64 dualpi2_gain_times(u64 gain, s64 diff_ns)
+{
+	if (diff_ns < 0)
+		return -(s64)mul_u64_u32_shr(gain, -diff_ns, 24);
+	return mul_u64_u32_shr(gain, diff_ns, 24);
+}
+
+/**
+ * dualpi2_square_q32() - square of a probability
+ * @p_q32: 0..1
+ */
+static inline u64 dualpi2_square_q32(u64 p_q32)
+{
+	return p_q32 >= DUALPI2_ONE_Q32 ? DUALPI2_ONE_Q32 : p_q32 * p_q32 >> 32;
+}
+
+/**
+ * dualpi2_over_k_square_q32() - (p/k)^2, the Classic match of a scalable signal
+ * @p: parameters
+ * @p_q32: 0..1, probability of a scalable signal
+ *
+ * RFC 9332 equation (1).  One bit of @p_q32 is given up so that the product
+ * stays within 2^63.
+ */
+static inline u64 dualpi2_over_k_square_q32(const struct dualpi2_params *p,
+					    u64 p_q32)
+{
+	return dualpi2_square_q32((p_q32 >> 1) * p->inv_coupling_q32 >> 31);
+}
+
+/**
+ * dualpi2_config_init() - the defaults
+ * @cfg: to be filled
+ */
+static inline void dualpi2_config_init(struct dualpi2_config *cfg)
+{
+	*cfg = (struct dualpi2_config) {
+		.limit_pkts = DUALPI2_LIMIT_PKTS_DEF,
+		.target_us = DUALPI2_TARGET_US_DEF,
+		.tupdate_us = DUALPI2_TUPDATE_US_DEF,
+		.alpha = DUALPI2_ALPHA_DEF,
+		.beta = DUALPI2_BETA_DEF,
+		.step_thresh_us = DUALPI2_STEP_THRESH_US_DEF,
+		.coupling = DUALPI2_COUPLING_DEF,
+		.c_protection_pct = DUALPI2_C_PROTECTION_DEF,
+		.ecn_mask = DUALPI2_MASK_ECT1,
+		.signal = DUALPI2_SIGNAL_RECUR,
+		.drop_overload = true,
+		.split_gso = true,
+		.l4s = true,
+	};
+}
+
+/**
+ * dualpi2_ramp_us() - width of the native marker's ramp
+ * @cfg: knobs
+ *
+ * Return: microseconds, 0 for a step.
+ */
+static inline u32 dualpi2_ramp_us(const struct dualpi2_config *cfg)
+{
+	if (cfg->step_thresh_pkts)
+		return 0;
+	if (cfg->ramp_is_set)
+		return cfg->ramp_us;
+	return div_u64((u64)cfg->step_thresh_us * DUALPI2_RAMP_PCT_DEF, 100);
+}
+
+/**
+ * dualpi2_memory_limit_bytes() - memory that both queues may take
+ * @cfg: knobs
+ * @mtu_bytes: MTU with link-layer header
+ *
+ * Return: bytes of truesize; by default two MTU a packet, as in Linux 7.x.
+ */
+static inline u32 dualpi2_memory_limit_bytes(const struct dualpi2_config *cfg,
+					     u32 mtu_bytes)
+{
+	u64 pair_bytes = 2ULL * mtu_bytes;
+
+	if (cfg->memory_limit_is_set)
+		return cfg->memory_limit_bytes;
+	/* Both factors are below 2^33 and 2^32; 2^32 is beyond the answer. */
+	if (pair_bytes > U32_MAX || pair_bytes * cfg->limit_pkts > U32_MAX)
+		return U32_MAX;
+	return pair_bytes * cfg->limit_pkts;
+}
+
+/**
+ * dualpi2_params_init() - convert every knob once
+ * @p: to be filled
+ * @cfg: knobs, each within its limits
+ *
+ * Divisions: by @ramp width (not 0 where it is done) and by k (not 0).
+ */
+static inline void dualpi2_params_init(struct dualpi2_params *p,
+				       const struct dualpi2_config *cfg)
+{
+	u32 thresh_ns = dualpi2_us_to_ns(cfg->step_thresh_us);
+	u32 half_ns = dualpi2_us_to_ns(dualpi2_ramp_us(cfg)) / 2;
+	u32 weight = cfg->c_protection_pct;
+
+	*p = (struct dualpi2_params) {
+		.step_pkts = cfg->step_thresh_pkts ?: U32_MAX,
+		.floor_pkts = DUALPI2_NATIVE_FLOOR_PKTS,
+		.coupling = cfg->coupling,
+		.random = cfg->signal == DUALPI2_SIGNAL_RANDOM,
+		.drop_overload = cfg->drop_overload,
+		.inv_coupling_q32 = div_u64(DUALPI2_ONE_Q32, cfg->coupling),
+		.tupdate_ns = dualpi2_us_to_ns(cfg->tupdate_us),
+		.target_ns = dualpi2_us_to_ns(cfg->target_us),
+		.alpha_gain = dualpi2_gain(cfg->alpha),
+		.beta_gain = dualpi2_gain(cfg->beta),
+		.enter_q32 = div_u64(DUALPI2_ONE_Q32 + cfg->coupling - 1,
+				     cfg->coupling),
+	};
+
+	/* The ramp is centred on the threshold and does not reach below 0. */
+	p->ramp_min_ns = thresh_ns > half_ns ? thresh_ns - half_ns : 0;
+	p->ramp_max_ns = thresh_ns > U32_MAX - half_ns ? U32_MAX :
+							 thresh_ns + half_ns;
+	if (p->ramp_max_ns > p->ramp_min_ns)
+		p->ramp_slope = div_u64(DUALPI2_ONE_Q32 << 16,
+					p->ramp_max_ns - p->ramp_min_ns);
+
+	if (cfg->min_qlen_step_pkts >= DUALPI2_NATIVE_FLOOR_PKTS)
+		p->floor_pkts = cfg->min_qlen_step_pkts == U32_MAX ? U32_MAX :
+				cfg->min_qlen_step_pkts + 1;
+
+	/* Priority for L4S that could starve Classic is not to be had (RFC 9332
+	 * 2.5.1), whatever the percentage, nor the reverse.
+	 */
+	p->c_weight = weight < 1 ? 1 : weight > 99 ? 99 : weight;
+	p->l_weight = 100 - p->c_weight;
+
+	/* Overload ends when p_C is half of what it began at, p' then being
+	 * 1/sqrt(2) = 46341/65536 of it.  While both queues drop, p_C is
+	 * 1 - 1/load; before and after, when one of them is marked, it is
+	 * greater by (c + l)/c.  So two loads of the same size cannot flap.
+	 */
+	p->leave_q32 = p->enter_q32 * 46341U >> 16;
+}
+
+/**
+ * dualpi2_credit_start() - scheduler credit of an idle link
+ * @p: parameters
+ * @mtu_bytes: MTU with link-layer header
+ *
+ * In favour of the queue with the greater weight.  By default L4S may send nine
+ * MTU before a Classic packet that comes along at the same time has its turn:
+ * (l_weight - c_weight) / c_weight of them bring the credit to 0.
+ */
+static inline s32 dualpi2_credit_start(const struct dualpi2_params *p,
+				       u32 mtu_bytes)
+{
+	u32 bytes = min_t(u32, mtu_bytes, DUALPI2_SCHED_BYTES_MAX);
+
+	return (s32)bytes * ((s32)p->c_weight - (s32)p->l_weight);
+}
+
+/**
+ * dualpi2_vars_derive() - probabilities of both queues from p'
+ * @p: parameters
+ * @v: state
+ * @now_ns: time
+ *
+ * To be called when p' or the parameters changed.  k * p' is below 2^40.
+ */
+static inline void dualpi2_vars_derive(const struct dualpi2_params *p,
+				       struct dualpi2_vars *v, u64 now_ns)
+{
+	/* Without drop in overload, p' stops where it would begin: delay grows
+	 * instead, up to the limit (RFC 9332 4.2.3).
+	 */
+	if (!p->drop_overload && v->base_q32 > p->enter_q32)
+		v->base_q32 = p->enter_q32;
+
+	v->classic_q32 = dualpi2_square_q32(v->base_q32);
+	v->coupled_q32 = min_t(u64, v->base_q32 * p->coupling, DUALPI2_ONE_Q32);
+
+	if (!v->overload && v->base_q32 >= p->enter_q32) {
+		v->overload = true;
+		v->overload_count++;
+		v->overload_since_ns = now_ns;
+	} else if (v->overload && v->base_q32 < p->leave_q32) {
+		v->overload = false;
+		v->overload_total_ns += now_ns - v->overload_since_ns;
+	}
+}
+
+/**
+ * dualpi2_vars_init() - begin anew, also at reset
+ * @p: parameters
+ * @v: state; the account of past overloads is kept, one under way ends
+ * @mtu_bytes: MTU with link-layer header
+ * @now_ns: time
+ */
+static inline void dualpi2_vars_init(const struct dualpi2_params *p,
+				     struct dualpi2_vars *v, u32 mtu_bytes,
+				     u64 now_ns)
+{
+	u64 total_ns = v->overload_total_ns;
+
+	if (v->overload)
+		total_ns += now_ns - v->overload_since_ns;
+	*v = (struct dualpi2_vars) {
+		.updated_ns = now_ns,
+		.credit = dualpi2_credit_start(p, mtu_bytes),
+		.overload_count = v->overload_count,
+		.overload_total_ns = total_ns,
+	};
+}
+
+/**
+ * dualpi2_overload_ns() - time spent in overload so far
+ * @v: state
+ * @now_ns: time
+ */
+static inline u64 dualpi2_overload_ns(const struct dualpi2_vars *v, u64 now_ns)
+{
+	return v->overload_total_ns +
+	       (v->overload ? now_ns - v->overload_since_ns : 0);
+}
+
+/**
+ * dualpi2_pi_step() - one step of the PI controller
+ * @p: parameters
+ * @v: state
+ * @delay_ns: queue delay; beyond U32_MAX it counts as U32_MAX
+ * @ratio: elapsed time in units of tupdate, times 2^16
+ *
+ * RFC 9332 A.1 figure 6: p' += alpha * (delay - target) + beta * (delay - prev).
+ * Alpha is meant for one period, so that the integral term scales with the
+ * time that passed; the proportional term has no time in it.  Everything is
+ * added in 64 bits and clamped last: the integral term is below 2^58 before and
+ * 2^61 after it is scaled by up to DUALPI2_LATE_MAX_RATIO.  Greater ratios occur
+ * with a delay of 0 only; then no term is positive, and one that is cut to 2^44,
+ * 4096 times the whole range, takes any p' to 0 all the same.
+ */
+static inline void dualpi2_pi_step(const struct dualpi2_params *p,
+				   struct dualpi2_vars *v, u64 delay_ns,
+				   u32 ratio)
+{
+	u32 cur_ns = min_t(u64, delay_ns, U32_MAX);
+	s64 integral, sum;
+	u64 size;
+
+	integral = dualpi2_gain_times(p->alpha_gain,
+				      (s64)cur_ns - p->target_ns);
+	size = integral < 0 ? -integral : integral;
+	if (ratio > DUALPI2_LATE_MAX_RATIO)
+		size = min_t(u64, size, 1ULL << 44);
+	size = mul_u64_u32_shr(size, ratio, 16);
+	integral = integral < 0 ? -(s64)size : (s64)size;
+
+	sum = (s64)v->base_q32 + integral +
+	      dualpi2_gain_times(p->beta_gain, (s64)cur_ns - v->delay_ns);
+	v->base_q32 = sum < 0 ? 0 : min_t(u64, sum, DUALPI2_ONE_Q32);
+	v->delay_ns = cur_ns;
+}
+
+/**
+ * dualpi2_pi_is_due() - is it time for an update?
+ * @p: parameters
+ * @v: state
+ * @now_ns: time
+ */
+static inline bool dualpi2_pi_is_due(const struct dualpi2_params *p,
+				     const struct dualpi2_vars *v, u64 now_ns)
+{
+	return now_ns - v->updated_ns >= p->tupdate_ns;
+}
+
+/**
+ * dualpi2_ratio() - elapsed time in units of tupdate
+ * @p: parameters; tupdate is not 0
+ * @v: state
+ * @now_ns: time
+ * @max_ratio: greatest answer
+ *
+ * Return: times 2^16.
+ */
+static inline u32 dualpi2_ratio(const struct dualpi2_params *p,
+				const struct dualpi2_vars *v, u64 now_ns,
+				u32 max_ratio)
+{
+	u64 elapsed_ns = now_ns - v->updated_ns;
+
+	/* 2^47 ns are 39 hours. */
+	elapsed_ns = min_t(u64, elapsed_ns, 1ULL << 47);
+	return min_t(u64, div_u64(elapsed_ns << 16, p->tupdate_ns), max_ratio);
+}
+
+/**
+ * dualpi2_pi_update() - update the probabilities of a queue that holds packets
+ * @p: parameters
+ * @v: state
+ * @delay_ns: greater of both queues' delays
+ * @now_ns: time
+ *
+ * To be called when dualpi2_pi_is_due().
+ */
+static inline void dualpi2_pi_update(const struct dualpi2_params *p,
+				     struct dualpi2_vars *v, u64 delay_ns,
+				     u64 now_ns)
+{
+	dualpi2_pi_step(p, v, delay_ns,
+			dualpi2_ratio(p, v, now_ns, DUALPI2_LATE_MAX_RATIO));
+	v->updated_ns = now_ns;
+	dualpi2_vars_derive(p, v, now_ns);
+}
+
+/**
+ * dualpi2_pi_idle() - make up for the updates of a queue that was empty
+ * @p: parameters
+ * @v: state
+ * @now_ns: time
+ *
+ * The whole time since the last update counts with a delay of 0, which is what
+ * a timer would have seen; 65535 periods at most (17 minutes by default).  To
+ * be called when dualpi2_pi_is_due().
+ */
+static inline void dualpi2_pi_idle(const struct dualpi2_params *p,
+				   struct dualpi2_vars *v, u64 now_ns)
+{
+	dualpi2_pi_step(p, v, 0, dualpi2_ratio(p, v, now_ns, U32_MAX));
+	v->updated_ns = now_ns;
+	dualpi2_vars_derive(p, v, now_ns);
+}
+
+/**
+ * dualpi2_spacer_hit() - is this packet the one to be signalled?
+ * @s: state of the stream of packets
+ * @p_q32: probability, 0..1
+ * @random: decide by @rnd instead
+ * @rnd: uniform random number, or any changing one if not @random
+ *
+ * recur() of RFC 9332 A.1: every packet adds its probability, and whenever a
+ * whole one has come together a signal is due.  The point where it is due is
+ * dithered by up to 1/2 either way, so that the signals do not lock onto a
+ * pattern of arrivals, such as some flows that take turns: with less than 1/2,
+ * of three or more flows at p = 1/3 some would never be signalled.  From the
+ * start, n packets get between n * p - 3/2 and n * p + 1/2 signals, and
+ * credit_q32 stays within -1/2..3/2.
+ */
+static inline bool dualpi2_spacer_hit(struct dualpi2_spacer *s, u64 p_q32,
+				      bool random, u32 rnd)
+{
+	if (p_q32 >= DUALPI2_ONE_Q32)
+		return true;
+	if (random)
+		return rnd < p_q32;
+	s->credit_q32 += p_q32;
+	if (s->credit_q32 + s->dither_q32 < (s64)DUALPI2_ONE_Q32)
+		return false;
+	s->credit_q32 -= DUALPI2_ONE_Q32;
+	s->dither_q32 = (s64)rnd - (1LL << 31);
+	return true;
+}
+
+/**
+ * dualpi2_profile() - what a packet is to the AQM
+ * @cfg: knobs
+ * @queue: where it goes
+ * @ecn: its codepoint
+ * @unmarked: it was put into the L4S queue as "leave unmarked"
+ *
+ * RFC 9332 2.5.1.1 and RFC 9331 5.4.  A codepoint that the mask sends to the
+ * L4S queue is scalable there; ECT(1) is scalable in the Classic queue too, so
+ * that it is not marked with the Classic probability.
+ */
+static inline enum dualpi2_profile
+dualpi2_profile(const struct dualpi2_config *cfg, enum dualpi2_queue queue,
+		enum dualpi2_ecn ecn, bool unmarked)
+{
+	if (queue == DUALPI2_QUEUE_L) {
+		if (unmarked)
+			return DUALPI2_L_UNMARKED;
+		if (ecn == DUALPI2_ECN_NOT_ECT ||
+		    (ecn == DUALPI2_ECN_ECT1 && !cfg->l4s))
+			return DUALPI2_L_DROP;
+		return cfg->l4s && (ecn == DUALPI2_ECN_ECT1 ||
+				    (ecn & cfg->ecn_mask)) ?
+		       DUALPI2_L_SCALABLE : DUALPI2_L_MARK;
+	}
+	if (ecn == DUALPI2_ECN_NOT_ECT)
+		return DUALPI2_C_DROP;
+	if (ecn == DUALPI2_ECN_ECT0)
+		return DUALPI2_C_MARK;
+	if (cfg->l4s)
+		return DUALPI2_C_SCALABLE;
+	return ecn == DUALPI2_ECN_ECT1 ? DUALPI2_C_DROP : DUALPI2_C_MARK;
+}
+
+/**
+ * dualpi2_queue_of_ecn() - queue for a codepoint, if nothing local decides
+ * @cfg: knobs
+ * @ecn: codepoint
+ *
+ * RFC 9332 2.5.1, RFC 9331 5.1: ECT(1) and CE to L4S.
+ */
+static inline enum dualpi2_queue
+dualpi2_queue_of_ecn(const struct dualpi2_config *cfg, enum dualpi2_ecn ecn)
+{
+	return cfg->l4s && (ecn & cfg->ecn_mask) ? DUALPI2_QUEUE_L :
+						   DUALPI2_QUEUE_C;
+}
+
+/**
+ * dualpi2_native_ok() - may the native marker mark a packet that joins now?
+ * @p: parameters
+ * @l_pkts: packets in the L4S queue, this one included
+ *
+ * Asked at enqueue, as RFC 9332 A.1 advises; at dequeue the last packet of a
+ * burst would never be marked.
+ */
+static inline bool dualpi2_native_ok(const struct dualpi2_params *p, u32 l_pkts)
+{
+	return l_pkts >= p->floor_pkts;
+}
+
+/**
+ * dualpi2_native_q32() - probability of the native L4S marker
+ * @p: parameters
+ * @sojourn_ns: time that the packet spent in the queue
+ * @l_pkts: packets in the L4S queue, this one included
+ *
+ * laqm() of RFC 9332 A.1, or a step where the ramp is 0 wide.  Between the ends
+ * the difference is below 2^32 and the slope is 2^48 over it, rounded down.
+ */
+static inline u64 dualpi2_native_q32(const struct dualpi2_params *p,
+				     u64 sojourn_ns, u32 l_pkts)
+{
+	if (p->step_pkts != U32_MAX)
+		return l_pkts > p->step_pkts ? DUALPI2_ONE_Q32 : 0;
+	if (sojourn_ns <= p->ramp_min_ns)
+		return 0;
+	if (sojourn_ns >= p->ramp_max_ns)
+		return DUALPI2_ONE_Q32;
+	return (sojourn_ns - p->ramp_min_ns) * p->ramp_slope >> 16;
+}
+
+/**
+ * dualpi2_is_low() - is there too little in the queues for a Classic signal?
+ * @backlog_bytes: in both queues, the packet in question included
+ * @mtu_bytes: MTU with link-layer header
+ */
+static inline bool dualpi2_is_low(u32 backlog_bytes, u32 mtu_bytes)
+{
+	return backlog_bytes < 2 * min_t(u32, mtu_bytes, DUALPI2_LOW_MTU_BYTES);
+}
+
+/* Drops and marks of one packet draw on different halves of its random bits. */
+static inline bool dualpi2_hit_drop(const struct dualpi2_params *p,
+				    const struct dualpi2_packet *pkt,
+				    struct dualpi2_spacer *s, u64 p_q32)
+{
+	return pkt->may_drop &&
+	       dualpi2_spacer_hit(s, p_q32, p->random, (u32)pkt->rnd);
+}
+
+static inline bool dualpi2_hit_mark(const struct dualpi2_params *p,
+				    const struct dualpi2_packet *pkt,
+				    struct dualpi2_spacer *s, u64 p_q32)
+{
+	return dualpi2_spacer_hit(s, p_q32, p->random, pkt->rnd >> 32);
+}
+
+/* The Classic queue's part of dualpi2_verdict(). */
+static inline enum dualpi2_verdict
+dualpi2_c_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
+		  const struct dualpi2_packet *pkt, bool shed)
+{
+	if (pkt->low || !v->base_q32)
+		return DUALPI2_PASS;
+	if (shed && dualpi2_hit_drop(p, pkt, &v->c_signal, v->classic_q32))
+		return DUALPI2_DROP_OVERLOAD;
+	if (pkt->profile == DUALPI2_C_SCALABLE)
+		return dualpi2_hit_mark(p, pkt, &v->c_scalable,
+					v->coupled_q32) ?
+		       DUALPI2_MARK_COUPLED : DUALPI2_PASS;
+	if (shed)
+		return DUALPI2_PASS;
+	if (pkt->profile == DUALPI2_C_DROP)
+		return dualpi2_hit_drop(p, pkt, &v->c_signal, v->classic_q32) ?
+		       DUALPI2_DROP_AQM : DUALPI2_PASS;
+	return dualpi2_hit_mark(p, pkt, &v->c_signal, v->classic_q32) ?
+	       DUALPI2_MARK_CLASSIC : DUALPI2_PASS;
+}
+
+/* The L4S queue's part of dualpi2_verdict(). */
+static inline enum dualpi2_verdict
+dualpi2_l_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
+		  const struct dualpi2_packet *pkt, bool shed)
+{
+	u64 coupled_q32 = pkt->low ? 0 : v->coupled_q32;
+	u64 native_q32 = pkt->native_ok ?
+		dualpi2_native_q32(p, pkt->sojourn_ns, pkt->l_pkts) : 0;
+	u64 l_q32 = max_t(u64, native_q32, coupled_q32);
+
+	if (shed && dualpi2_hit_drop(p, pkt, &v->l_drop, v->classic_q32))
+		return DUALPI2_DROP_OVERLOAD;
+	if (!l_q32 || pkt->profile == DUALPI2_L_UNMARKED)
+		return DUALPI2_PASS;
+	if (pkt->profile == DUALPI2_L_SCALABLE) {
+		if (!dualpi2_hit_mark(p, pkt, &v->l_mark, l_q32))
+			return DUALPI2_PASS;
+		return native_q32 > coupled_q32 ? DUALPI2_MARK_NATIVE :
+						  DUALPI2_MARK_COUPLED;
+	}
+	if (shed)
+		return DUALPI2_PASS;
+	l_q32 = dualpi2_over_k_square_q32(p, l_q32);
+	if (pkt->profile == DUALPI2_L_DROP)
+		return dualpi2_hit_drop(p, pkt, &v->l_classic, l_q32) ?
+		       DUALPI2_DROP_AQM : DUALPI2_PASS;
+	return dualpi2_hit_mark(p, pkt, &v->l_classic, l_q32) ?
+	       DUALPI2_MARK_CLASSIC : DUALPI2_PASS;
+}
+
+/**
+ * dualpi2_verdict() - what happens to a packet
+ * @p: parameters
+ * @v: state
+ * @pkt: the packet
+ *
+ * RFC 9332 A.1 figure 5 with 2.5.1.1.  In overload a packet of any codepoint in
+ * any queue is dropped with the Classic probability, and what remains of the
+ * scalable ones is marked as before; Classic ones are not marked as well.
+ */
+static inline enum dualpi2_verdict
+dualpi2_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
+		const struct dualpi2_packet *pkt)
+{
+	bool shed = v->overload && p->drop_overload && !pkt->low;
+
+	return pkt->profile <= DUALPI2_C_SCALABLE ?
+	       dualpi2_c_verdict(p, v, pkt, shed) :
+	       dualpi2_l_verdict(p, v, pkt, shed);
+}
+
+/**
+ * dualpi2_sched_pick() - the queue that sends next
+ * @v: state
+ * @c_pkts: packets in the Classic queue
+ * @l_pkts: packets in the L4S queue; not both may be 0
+ *
+ * Weighted round robin by bytes (RFC 9332 2.5.1 and A.1, "scheduler").
+ */
+static inline enum dualpi2_queue
+dualpi2_sched_pick(const struct dualpi2_vars *v, u32 c_pkts, u32 l_pkts)
+{
+	if (!c_pkts)
+		return DUALPI2_QUEUE_L;
+	if (!l_pkts)
+		return DUALPI2_QUEUE_C;
+	return v->credit > 0 ? DUALPI2_QUEUE_C : DUALPI2_QUEUE_L;
+}
+
+/**
+ * dualpi2_sched_charge() - a packet is sent while the other queue waits
+ * @p: parameters
+ * @v: state
+ * @queue: the queue that sends
+ * @bytes: length of the packet on the link
+ *
+ * Not to be called while one queue alone sends.  The credit is at most 0 before
+ * L4S adds to it and above 0 before Classic takes from it, so that it stays
+ * within 99 * 2^24 either way.
+ */
+static inline void dualpi2_sched_charge(const struct dualpi2_params *p,
+					struct dualpi2_vars *v,
+					enum dualpi2_queue queue, u32 bytes)
+{
+	s32 len = min_t(u32, bytes, DUALPI2_SCHED_BYTES_MAX);
+
+	if (queue == DUALPI2_QUEUE_L)
+		v->credit += len * p->c_weight;
+	else
+		v->credit -= len * p->l_weight;
+}
+
+#endif /* _NET_DUALPI2_H */
