@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What kernels from 5.10 on lack of the newest one, or name otherwise.  It is
+ * included after all kernel headers.  Kbuild probes the headers for each
+ * DUALPI2_HAVE_*, because stable kernels get features at odd versions.
+ */
+#ifndef _DUALPI2_COMPAT_H
+#define _DUALPI2_COMPAT_H
+
+#include <linux/module.h>
+#include <net/pkt_cls.h>
+#include <net/sch_generic.h>
+#if __has_include(<net/gso.h>)
+#include <net/gso.h>		/* 6.5; before: linux/netdevice.h */
+#endif
+
+/* 6.9; before, the core asks for sch_<id>, which every kernel is given too. */
+#ifndef MODULE_ALIAS_NET_SCH
+#define MODULE_ALIAS_NET_SCH(id)	MODULE_ALIAS("net-sch-" id)
+#endif
+
+/* Run the filters of a qdisc.  A redirect is not possible from here: some
+ * kernels turn it into a drop themselves, the others are helped.
+ */
+static inline int dualpi2_compat_classify(struct sk_buff *skb,
+					  const struct tcf_proto *tp,
+					  struct tcf_result *res)
+{
+#ifdef DUALPI2_HAVE_TCF_CLASSIFY_INGRESS	/* before 5.15 */
+	int ret = tcf_classify(skb, tp, res, false);
+#else
+	int ret = tcf_classify(skb, NULL, tp, res, false);
+#endif
+
+	return ret == TC_ACT_REDIRECT ? TC_ACT_SHOT : ret;
+}
+
+/* Make a segment of a GSO packet look like a packet of its own to the qdisc
+ * layer.  Since 6.19 the control block counts segments; since 7.2 the split
+ * overwrites the drop reason, which lies where its own state is.
+ */
+static inline void dualpi2_compat_init_segment(struct sk_buff *skb)
+{
+#ifdef DUALPI2_HAVE_PKT_SEGS
+	qdisc_skb_cb(skb)->pkt_segs = 1;
+#endif
+#if defined(DUALPI2_HAVE_QDISC_DROP_REASON)
+	tcf_set_qdisc_drop_reason(skb, QDISC_DROP_GENERIC);
+#elif defined(DUALPI2_HAVE_SKB_DROP_REASON)
+	tcf_set_drop_reason(skb, SKB_DROP_REASON_QDISC_DROP);
+#endif
+}
+
+#endif /* _DUALPI2_COMPAT_H */

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
+/*
+ * Netlink ABI of the dualpi2 qdisc.
+ *
+ * The first part gives the numbers and layouts of Linux 7.x for kernel headers
+ * that lack them; where <linux/pkt_sched.h> has them, it is the one that counts.
+ * The second part is this module's own extension.  It is append-only.
+ *
+ * This is not the place for defaults or for what a value does: limits and
+ * defaults are in include/net/dualpi2.h, meanings in tc-dualpi2(8).
+ */
+#ifndef _UAPI_LINUX_DUALPI2_H
+#define _UAPI_LINUX_DUALPI2_H
+
+#include <linux/types.h>
+#include <linux/pkt_sched.h>
+
+#ifndef TCA_DUALPI2_MAX
+
+enum tc_dualpi2_drop_overload {
+	TC_DUALPI2_DROP_OVERLOAD_OVERFLOW = 0,
+	TC_DUALPI2_DROP_OVERLOAD_DROP = 1,
+	__TCA_DUALPI2_DROP_OVERLOAD_MAX,
+};
+#define TCA_DUALPI2_DROP_OVERLOAD_MAX (__TCA_DUALPI2_DROP_OVERLOAD_MAX - 1)
+
+enum tc_dualpi2_drop_early {
+	TC_DUALPI2_DROP_EARLY_DROP_DEQUEUE = 0,
+	TC_DUALPI2_DROP_EARLY_DROP_ENQUEUE = 1,
+	__TCA_DUALPI2_DROP_EARLY_MAX,
+};
+#define TCA_DUALPI2_DROP_EARLY_MAX (__TCA_DUALPI2_DROP_EARLY_MAX - 1)
+
+enum tc_dualpi2_ecn_mask {
+	TC_DUALPI2_ECN_MASK_L4S_ECT = 1,
+	TC_DUALPI2_ECN_MASK_CLA_ECT = 2,
+	TC_DUALPI2_ECN_MASK_ANY_ECT = 3,
+	__TCA_DUALPI2_ECN_MASK_MAX,
+};
+#define TCA_DUALPI2_ECN_MASK_MAX (__TCA_DUALPI2_ECN_MASK_MAX - 1)
+
+enum tc_dualpi2_split_gso {
+	TC_DUALPI2_SPLIT_GSO_NO_SPLIT_GSO = 0,
+	TC_DUALPI2_SPLIT_GSO_SPLIT_GSO = 1,
+	__TCA_DUALPI2_SPLIT_GSO_MAX,
+};
+#define TCA_DUALPI2_SPLIT_GSO_MAX (__TCA_DUALPI2_SPLIT_GSO_MAX - 1)
+
+enum {
+	TCA_DUALPI2_UNSPEC,
+	TCA_DUALPI2_LIMIT,		/* u32, packets */
+	TCA_DUALPI2_MEMORY_LIMIT,	/* u32, bytes of truesize */
+	TCA_DUALPI2_TARGET,		/* u32, us */
+	TCA_DUALPI2_TUPDATE,		/* u32, us */
+	TCA_DUALPI2_ALPHA,		/* u32, 1/256 Hz */
+	TCA_DUALPI2_BETA,		/* u32, 1/256 Hz */
+	TCA_DUALPI2_STEP_THRESH_PKTS,	/* u32, packets */
+	TCA_DUALPI2_STEP_THRESH_US,	/* u32, us */
+	TCA_DUALPI2_MIN_QLEN_STEP,	/* u32, packets */
+	TCA_DUALPI2_COUPLING,		/* u8, factor k */
+	TCA_DUALPI2_DROP_OVERLOAD,	/* u8, enum tc_dualpi2_drop_overload */
+	TCA_DUALPI2_DROP_EARLY,		/* u8, enum tc_dualpi2_drop_early */
+	TCA_DUALPI2_C_PROTECTION,	/* u8, percent of the Classic queue */
+	TCA_DUALPI2_ECN_MASK,		/* u8, enum tc_dualpi2_ecn_mask */
+	TCA_DUALPI2_SPLIT_GSO,		/* u8, enum tc_dualpi2_split_gso */
+	TCA_DUALPI2_PAD,
+	__TCA_DUALPI2_MAX
+};
+
+#define TCA_DUALPI2_MAX (__TCA_DUALPI2_MAX - 1)
+
+struct tc_dualpi2_xstats {
+	__u32 prob;		/* base probability p', 2^32 - 1 is 1 */
+	__u32 delay_c;		/* us, age of the head of the Classic queue */
+	__u32 delay_l;		/* us, age of the head of the L4S queue */
+	__u32 packets_in_c;	/* packets ever queued in the Classic queue */
+	__u32 packets_in_l;	/* packets ever queued in the L4S queue */
+	__u32 maxq;		/* packets, most that both queues ever held */
+	__u32 ecn_mark;		/* packets set to CE here, for any reason */
+	__u32 step_marks;	/* of these: by the native L4S marker */
+	__s32 credit;		/* WRR credit; above 0 it is Classic's turn */
+	__u32 memory_used;	/* bytes of truesize */
+	__u32 max_memory_used;	/* bytes, most ever */
+	__u32 memory_limit;	/* bytes */
+};
+
+#endif /* TCA_DUALPI2_MAX */
+
+/*
+ * The extension.  All of this module's own options travel in one nested
+ * attribute of TCA_OPTIONS.  Its number is far from those that Linux hands out
+ * one after the other, and a tc that does not know it skips it.
+ */
+#define TCA_DUALPI2_EXT		0x0d50	/* nest of TCA_DUALPI2_EXT_* */
+
+enum {
+	TCA_DUALPI2_EXT_UNSPEC,
+	TCA_DUALPI2_EXT_L4S,		/* u8, 0: treat ECT(1) as Not-ECT */
+	TCA_DUALPI2_EXT_RAMP_US,	/* u32, us, width of the native ramp */
+	TCA_DUALPI2_EXT_SIGNAL,		/* u8, enum tc_dualpi2_signal */
+	__TCA_DUALPI2_EXT_MAX
+};
+
+#define TCA_DUALPI2_EXT_MAX (__TCA_DUALPI2_EXT_MAX - 1)
+
+enum tc_dualpi2_signal {
+	TC_DUALPI2_SIGNAL_RECUR = 0,	/* evenly spaced marks and drops */
+	TC_DUALPI2_SIGNAL_RANDOM = 1,	/* independent random ones */
+	__TC_DUALPI2_SIGNAL_MAX,
+};
+#define TC_DUALPI2_SIGNAL_MAX (__TC_DUALPI2_SIGNAL_MAX - 1)
+
+/*
+ * Own statistics.  They follow struct tc_dualpi2_xstats in the same attribute
+ * at a fixed distance, so that the struct of Linux can grow in between (the
+ * gap is zero).  A reader checks the payload's length and the magic number,
+ * takes min(size, its own sizeof) bytes and reads what is missing as zero.
+ */
+#define TC_DUALPI2_EXT_XSTATS_OFFSET	256
+#define TC_DUALPI2_EXT_XSTATS_MAGIC	0x64703278	/* "dp2x" */
+
+/* One queue.  Packets that arrived for it =
+ * enqueued + dropped_limit + dropped_memory + dropped_early.
+ * enqueued = sent + dropped_aqm + dropped_overload + dropped_purge + queued.
+ */
+struct tc_dualpi2_queue_xstats {
+	__u64 enqueued;		/* packets put into this queue */
+	__u64 enqueued_bytes;
+	__u64 sent;		/* packets that left it towards the link */
+	__u64 sent_bytes;
+	__u64 dropped_limit;	/* on arrival: packet limit reached */
+	__u64 dropped_memory;	/* on arrival: memory limit reached */
+	__u64 dropped_early;	/* on arrival: AQM, with drop_enqueue */
+	__u64 dropped_aqm;	/* at departure: AQM, below overload */
+	__u64 dropped_overload;	/* at departure: AQM, in overload */
+	__u64 dropped_purge;	/* by change of the limits or by reset */
+	__u64 marked_classic;	/* set to CE with the Classic probability */
+	__u64 marked_coupled;	/* set to CE with the coupled probability */
+	__u64 marked_native;	/* set to CE by the native L4S marker */
+	__u64 arrived_ce;	/* packets queued that already carried CE */
+	__u64 packets;		/* in the queue now */
+	__u64 bytes;		/* in the queue now */
+};
+
+struct tc_dualpi2_ext_xstats {
+	__u32 magic;		/* TC_DUALPI2_EXT_XSTATS_MAGIC */
+	__u32 size;		/* bytes of this struct as the kernel knows it */
+	struct tc_dualpi2_queue_xstats c;
+	struct tc_dualpi2_queue_xstats l;
+	__u64 unparsed;		/* packets without a readable IP header */
+	__u64 filter_dropped;	/* packets that a tc filter disposed of */
+	__u64 gso_failed;	/* GSO packets dropped: could not be split */
+	__u64 mark_failed;	/* CE not set: header not writable, no memory */
+	__u64 overload_count;	/* times that overload began */
+	__u64 overload_ns;	/* time spent in overload, this one included */
+	__u32 overload;		/* 1: in overload now */
+	__u32 prob_c;		/* Classic probability, 2^32 - 1 is 1 */
+	__u32 prob_cl;		/* coupled probability, 2^32 - 1 is 1 */
+	__u32 pad;
+};
+
+#endif /* _UAPI_LINUX_DUALPI2_H */
