@@ -121,18 +121,13 @@ static u64 dualpi2_head_age_ns(const struct dualpi2_fifo *fifo, u64 now_ns)
 	return skb ? now_ns - dualpi2_cb(skb)->queued_ns : 0;
 }
 
-/* 64 bits for the next decision: random ones, or just different ones. */
+/* The bits that the next decision may draw on. */
 static u64 dualpi2_decision_bits(struct dualpi2_sched_data *q, u64 now_ns)
 {
 	if (q->params.random)
 		return (u64)prandom_u32_state(&q->rnd) << 32 |
 		       prandom_u32_state(&q->rnd);
-	/* Multiply by 2^64 over the golden ratio, fold, and once more: steps of
-	 * any size between two times come out unlike each other.
-	 */
-	now_ns *= 0x9E3779B97F4A7C15ULL;
-	now_ns ^= now_ns >> 32;
-	return now_ns * 0x9E3779B97F4A7C15ULL;
+	return now_ns << 32 | (u32)now_ns;
 }
 
 /* Offset of what follows the VLAN tags of an Ethernet frame.  Where the frame
@@ -603,7 +598,7 @@ static struct sk_buff *dualpi2_next(struct Qdisc *sch)
 		pkt.sojourn_ns = now_ns - dualpi2_cb(skb)->queued_ns;
 		pkt.may_drop = dropped < DUALPI2_DROPS_PER_DEQUEUE &&
 			       (c->list.qlen || l->list.qlen);
-		pkt.rnd = dualpi2_decision_bits(q, now_ns + dropped);
+		pkt.rnd = dualpi2_decision_bits(q, now_ns);
 		verdict = dualpi2_verdict(&q->params, &q->vars, &pkt);
 		if (verdict < DUALPI2_DROP_AQM) {
 			if (verdict != DUALPI2_PASS)
@@ -622,11 +617,8 @@ static struct sk_buff *dualpi2_next(struct Qdisc *sch)
 		kfree_skb(skb);
 	}
 
-	if (!c->list.head && !l->list.head)
-		q->vars.credit = dualpi2_credit_start(&q->params, q->mtu_bytes);
-	else if (q->fifo[!queue].list.head)
-		dualpi2_sched_charge(&q->params, &q->vars, queue,
-				     qdisc_pkt_len(skb));
+	dualpi2_sched_sent(&q->params, &q->vars, queue, qdisc_pkt_len(skb),
+			   c->list.qlen, l->list.qlen, q->mtu_bytes);
 	stats->sent++;
 	stats->sent_bytes += qdisc_pkt_len(skb);
 	qdisc_bstats_update(sch, skb);
@@ -665,7 +657,9 @@ static struct sk_buff *dualpi2_peek(struct Qdisc *sch)
  * @offset: of the number in struct dualpi2_config, of the same length
  * @min: least value
  * @max: greatest value
- * @range: what a user who left the range is told
+ * @range: what a user is told who left the range
+ * @length: who sent another length
+ * @twice: who sent it twice
  */
 struct dualpi2_knob {
 	u8 len;
@@ -673,78 +667,83 @@ struct dualpi2_knob {
 	u32 min;
 	u32 max;
 	const char *range;
+	const char *length;
+	const char *twice;
 };
 
-#define DUALPI2_KNOB(_member, _min, _max, _range) {			\
+#define DUALPI2_KNOB(_member, _min, _max, _name, _range) {		\
 	.len = sizeof(((struct dualpi2_config *)0)->_member),		\
 	.offset = offsetof(struct dualpi2_config, _member),		\
 	.min = (_min),							\
 	.max = (_max),							\
-	.range = (_range),						\
+	.range = "dualpi2: " _name " must be " _range,			\
+	.length = "dualpi2: attribute of wrong length: " _name,		\
+	.twice = "dualpi2: attribute given twice: " _name,		\
 }
 
 static const struct dualpi2_knob dualpi2_knobs[TCA_DUALPI2_MAX + 1] = {
 	[TCA_DUALPI2_LIMIT] =
 		DUALPI2_KNOB(limit_pkts, DUALPI2_LIMIT_PKTS_MIN, U32_MAX,
-			     "dualpi2: limit must be at least 1 packet"),
+			     "limit", "at least 1 packet"),
 	[TCA_DUALPI2_MEMORY_LIMIT] =
 		DUALPI2_KNOB(memory_limit_bytes, DUALPI2_MEMORY_LIMIT_MIN,
-			     U32_MAX,
-			     "dualpi2: memlimit must be at least 1 byte"),
+			     U32_MAX, "memlimit", "at least 1 byte"),
 	[TCA_DUALPI2_TARGET] =
 		DUALPI2_KNOB(target_us, DUALPI2_TARGET_US_MIN,
 			     DUALPI2_TARGET_US_MAX,
-			     "dualpi2: target must be 1 us to 4294967 us"),
+			     "target", "1 us to 4294967 us"),
 	[TCA_DUALPI2_TUPDATE] =
 		DUALPI2_KNOB(tupdate_us, DUALPI2_TUPDATE_US_MIN,
 			     DUALPI2_TUPDATE_US_MAX,
-			     "dualpi2: tupdate must be 100 us to 4294967 us"),
+			     "tupdate", "100 us to 4294967 us"),
 	[TCA_DUALPI2_ALPHA] =
 		DUALPI2_KNOB(alpha, DUALPI2_GAIN_MIN, DUALPI2_GAIN_MAX,
-			     "dualpi2: alpha must be 1/256 Hz to (2^31 - 1)/256 Hz"),
+			     "alpha", "1/256 Hz to (2^31 - 1)/256 Hz"),
 	[TCA_DUALPI2_BETA] =
 		DUALPI2_KNOB(beta, DUALPI2_GAIN_MIN, DUALPI2_GAIN_MAX,
-			     "dualpi2: beta must be 1/256 Hz to (2^31 - 1)/256 Hz"),
+			     "beta", "1/256 Hz to (2^31 - 1)/256 Hz"),
 	[TCA_DUALPI2_STEP_THRESH_PKTS] =
 		DUALPI2_KNOB(step_thresh_pkts, DUALPI2_STEP_THRESH_PKTS_MIN,
-			     U32_MAX - 1,
-			     "dualpi2: step_thresh must be 1 to 4294967294 packets"),
+			     DUALPI2_STEP_THRESH_PKTS_MAX,
+			     "step_thresh", "1 to 4294967294 packets"),
 	[TCA_DUALPI2_STEP_THRESH_US] =
 		DUALPI2_KNOB(step_thresh_us, 0, DUALPI2_STEP_THRESH_US_MAX,
-			     "dualpi2: step_thresh must be at most 4294967 us"),
+			     "step_thresh", "at most 4294967 us"),
 	[TCA_DUALPI2_MIN_QLEN_STEP] =
-		DUALPI2_KNOB(min_qlen_step_pkts, 0, U32_MAX, NULL),
+		DUALPI2_KNOB(min_qlen_step_pkts, 0, U32_MAX,
+			     "min_qlen_step", "a number of packets"),
 	[TCA_DUALPI2_COUPLING] =
 		DUALPI2_KNOB(coupling, DUALPI2_COUPLING_MIN,
 			     DUALPI2_COUPLING_MAX,
-			     "dualpi2: coupling_factor must be 1 to 255"),
+			     "coupling_factor", "1 to 255"),
 	[TCA_DUALPI2_DROP_OVERLOAD] =
 		DUALPI2_KNOB(drop_overload, 0, TCA_DUALPI2_DROP_OVERLOAD_MAX,
-			     "dualpi2: drop_overload must be 0 (overflow) or 1 (drop)"),
+			     "drop_overload",
+			     "0 (overflow) or 1 (drop_on_overload)"),
 	[TCA_DUALPI2_DROP_EARLY] =
 		DUALPI2_KNOB(drop_early, 0, TCA_DUALPI2_DROP_EARLY_MAX,
-			     "dualpi2: drop_early must be 0 (dequeue) or 1 (enqueue)"),
+			     "drop_early",
+			     "0 (drop_dequeue) or 1 (drop_enqueue)"),
 	[TCA_DUALPI2_C_PROTECTION] =
 		DUALPI2_KNOB(c_protection_pct, 0, DUALPI2_C_PROTECTION_MAX,
-			     "dualpi2: classic_protection must be 0 to 100 percent"),
+			     "classic_protection", "0 to 100 percent"),
 	[TCA_DUALPI2_ECN_MASK] =
 		DUALPI2_KNOB(ecn_mask, TC_DUALPI2_ECN_MASK_L4S_ECT,
-			     TCA_DUALPI2_ECN_MASK_MAX,
-			     "dualpi2: ecn_mask must be 1 (l4s_ect), 2 (cla_ect) or 3 (any_ect)"),
+			     TCA_DUALPI2_ECN_MASK_MAX, "ecn_mask",
+			     "1 (l4s_ect), 2 (cla_ect) or 3 (any_ect)"),
 	[TCA_DUALPI2_SPLIT_GSO] =
 		DUALPI2_KNOB(split_gso, 0, TCA_DUALPI2_SPLIT_GSO_MAX,
-			     "dualpi2: split_gso must be 0 or 1"),
+			     "split_gso", "0 or 1"),
 };
 
 static const struct dualpi2_knob dualpi2_ext_knobs[TCA_DUALPI2_EXT_MAX + 1] = {
-	[TCA_DUALPI2_EXT_L4S] =
-		DUALPI2_KNOB(l4s, 0, 1, "dualpi2: l4s must be 0 or 1"),
+	[TCA_DUALPI2_EXT_L4S] = DUALPI2_KNOB(l4s, 0, 1, "l4s", "0 or 1"),
 	[TCA_DUALPI2_EXT_RAMP_US] =
 		DUALPI2_KNOB(ramp_us, 0, DUALPI2_RAMP_US_MAX,
-			     "dualpi2: ramp must be at most 4294967 us"),
+			     "ramp", "at most 4294967 us"),
 	[TCA_DUALPI2_EXT_SIGNAL] =
 		DUALPI2_KNOB(signal, 0, TC_DUALPI2_SIGNAL_MAX,
-			     "dualpi2: signal must be 0 (recur) or 1 (random)"),
+			     "signal", "0 (recur) or 1 (random)"),
 };
 
 /* The messages name these, the algorithm defines them. */
@@ -776,8 +775,7 @@ static int dualpi2_parse_knob(const struct nlattr *attr,
 	u32 value;
 
 	if (nla_len(attr) != knob->len)
-		return dualpi2_refuse(extack, attr,
-				      "dualpi2: attribute of the wrong length");
+		return dualpi2_refuse(extack, attr, knob->length);
 	value = knob->len == sizeof(u8) ? nla_get_u8(attr) : nla_get_u32(attr);
 	if (value < knob->min || value > knob->max)
 		return dualpi2_refuse(extack, attr, knob->range);
@@ -811,8 +809,9 @@ static int dualpi2_parse_nest(const struct nlattr *nest,
 			return dualpi2_refuse(extack, attr,
 					      "dualpi2: unknown attribute");
 		if (*seen & BIT(type))
-			return dualpi2_refuse(extack, attr,
-					      "dualpi2: attribute given twice");
+			return dualpi2_refuse(extack, attr, type ?
+					      knobs[type].twice :
+					      "dualpi2: extension given twice");
 		*seen |= BIT(type);
 		if (type == TCA_DUALPI2_UNSPEC)
 			continue;
@@ -820,7 +819,7 @@ static int dualpi2_parse_nest(const struct nlattr *nest,
 		if (err)
 			return err;
 	}
-	if (rem)
+	if (rem > 0)
 		return dualpi2_refuse(extack, nest,
 				      "dualpi2: bytes left over after the attributes");
 	return 0;

@@ -10,8 +10,9 @@
 #include <linux/module.h>
 #include <net/pkt_cls.h>
 #include <net/sch_generic.h>
+/* 6.5; before, linux/netdevice.h had its contents. */
 #if __has_include(<net/gso.h>)
-#include <net/gso.h>		/* 6.5; before: linux/netdevice.h */
+#include <net/gso.h>
 #endif
 
 /* 6.9; before, the core asks for sch_<id>, which every kernel is given too. */

@@ -48,6 +48,7 @@
 #define DUALPI2_STEP_THRESH_US_DEF	1000U
 #define DUALPI2_STEP_THRESH_US_MAX	DUALPI2_TIME_MAX_US
 #define DUALPI2_STEP_THRESH_PKTS_MIN	1U
+#define DUALPI2_STEP_THRESH_PKTS_MAX	(U32_MAX - 1)
 #define DUALPI2_RAMP_US_MAX		DUALPI2_TIME_MAX_US
 #define DUALPI2_COUPLING_DEF		2U
 #define DUALPI2_COUPLING_MIN		1U
@@ -60,8 +61,8 @@
  */
 #define DUALPI2_RAMP_PCT_DEF		40U
 
-/* No native mark on a packet that found fewer than one other packet in its
- * queue: Th_len of RFC 9332 A.1, "a floor of two packets" of the paper, III-C.
+/* No native mark on a packet that found no other one in its queue: Th_len of
+ * RFC 9332 A.1, "a floor of two packets" of the paper, III-C.
  */
 #define DUALPI2_NATIVE_FLOOR_PKTS	2U
 
@@ -226,11 +227,11 @@ struct dualpi2_params {
 /**
  * struct dualpi2_spacer - spreads the signals of one stream evenly
  * @credit_q32: probability collected and not yet spent
- * @dither_q32: how much earlier than at 1 the next signal is due
+ * @dither_q32: as s32: how much earlier than at 1 the next signal is due
  */
 struct dualpi2_spacer {
 	s64 credit_q32;
-	s64 dither_q32;
+	u32 dither_q32;
 };
 
 /**
@@ -272,14 +273,14 @@ struct dualpi2_vars {
 /**
  * struct dualpi2_packet - what a verdict depends on
  * @profile: from dualpi2_profile()
- * @native_ok: dualpi2_native_ok() when the packet was queued
+ * @native_ok: what dualpi2_native_ok() said when the packet joined its queue
  * @low: both queues together hold less than two MTU, see dualpi2_is_low()
  * @may_drop: another packet is queued behind this one; the last one is never
  *	dropped, or a parent would see its child run empty inside its dequeue
  * @l_pkts: packets in the L4S queue, this one included
  * @sojourn_ns: time that the packet spent in the queue
- * @rnd: for random signals 64 uniform random bits; else any number that
- *	changes from packet to packet
+ * @rnd: for random signals 64 uniform random bits; else any number, best one
+ *	that changes from packet to packet, such as the time
  */
 struct dualpi2_packet {
 	enum dualpi2_profile profile;
@@ -398,15 +399,13 @@ static inline void dualpi2_config_init(struct dualpi2_config *cfg)
 }
 
 /**
- * dualpi2_ramp_us() - width of the native marker's ramp
+ * dualpi2_ramp_us() - width of the native marker's ramp, where it goes by delay
  * @cfg: knobs
  *
  * Return: microseconds, 0 for a step.
  */
 static inline u32 dualpi2_ramp_us(const struct dualpi2_config *cfg)
 {
-	if (cfg->step_thresh_pkts)
-		return 0;
 	if (cfg->ramp_is_set)
 		return cfg->ramp_us;
 	return div_u64((u64)cfg->step_thresh_us * DUALPI2_RAMP_PCT_DEF, 100);
@@ -679,7 +678,7 @@ static inline void dualpi2_pi_idle(const struct dualpi2_params *p,
  * @s: state of the stream of packets
  * @p_q32: probability, 0..1
  * @random: decide by @rnd instead
- * @rnd: uniform random number, or any changing one if not @random
+ * @rnd: uniform random number; any number if not @random
  *
  * recur() of RFC 9332 A.1: every packet adds its probability, and whenever a
  * whole one has come together a signal is due.  The point where it is due is
@@ -687,20 +686,23 @@ static inline void dualpi2_pi_idle(const struct dualpi2_params *p,
  * pattern of arrivals, such as some flows that take turns: with less than 1/2,
  * of three or more flows at p = 1/3 some would never be signalled.  From the
  * start, n packets get between n * p - 3/2 and n * p + 1/2 signals, and
- * credit_q32 stays within -1/2..3/2.
+ * credit_q32 stays within -1/2..3/2.  The dither runs through a linear
+ * congruential sequence of period 2^32, which @rnd disturbs.
  */
 static inline bool dualpi2_spacer_hit(struct dualpi2_spacer *s, u64 p_q32,
 				      bool random, u32 rnd)
 {
+	if (!p_q32)
+		return false;
 	if (p_q32 >= DUALPI2_ONE_Q32)
 		return true;
 	if (random)
 		return rnd < p_q32;
 	s->credit_q32 += p_q32;
-	if (s->credit_q32 + s->dither_q32 < (s64)DUALPI2_ONE_Q32)
+	if (s->credit_q32 + (s32)s->dither_q32 < (s64)DUALPI2_ONE_Q32)
 		return false;
 	s->credit_q32 -= DUALPI2_ONE_Q32;
-	s->dither_q32 = (s64)rnd - (1LL << 31);
+	s->dither_q32 = s->dither_q32 * 1664525U + 1013904223U + rnd;
 	return true;
 }
 
@@ -924,6 +926,31 @@ static inline void dualpi2_sched_charge(const struct dualpi2_params *p,
 		v->credit += len * p->c_weight;
 	else
 		v->credit -= len * p->l_weight;
+}
+
+/**
+ * dualpi2_sched_sent() - account for a packet that is sent
+ * @p: parameters
+ * @v: state
+ * @queue: the queue that sends
+ * @bytes: length of the packet on the link
+ * @c_pkts: packets left in the Classic queue
+ * @l_pkts: packets left in the L4S queue
+ * @mtu_bytes: MTU with link-layer header
+ *
+ * The credit begins anew whenever the L4S queue has been empty: what Classic
+ * sends meanwhile is more than its weight promises, so that it has no claim to
+ * interrupt the next burst of L4S packets within the first nine.
+ */
+static inline void dualpi2_sched_sent(const struct dualpi2_params *p,
+				      struct dualpi2_vars *v,
+				      enum dualpi2_queue queue, u32 bytes,
+				      u32 c_pkts, u32 l_pkts, u32 mtu_bytes)
+{
+	if (!l_pkts && (queue == DUALPI2_QUEUE_C || !c_pkts))
+		v->credit = dualpi2_credit_start(p, mtu_bytes);
+	else if (queue == DUALPI2_QUEUE_C || c_pkts)
+		dualpi2_sched_charge(p, v, queue, bytes);
 }
 
 #endif /* _NET_DUALPI2_H */
