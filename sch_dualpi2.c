@@ -60,7 +60,7 @@ enum dualpi2_class {
 struct dualpi2_cb {
 	u64 queued_ns;
 	u32 truesize;	/* as charged; marking may change the skb's own */
-	u16 ip_offset;	/* of the IP header from skb->data; 0: none */
+	u16 ip_offset;	/* of the IP header from skb->data, if it has one */
 	u8 profile;	/* enum dualpi2_profile */
 	u8 flags;	/* DUALPI2_CB_* */
 };

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash
+#
+# common.sh - what every script here shares: two directories and three helpers.
+# Sourced, never run. It is not the place for anything that only one script needs.
+
+DUALPI2_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
+DUALPI2_CACHE=${DUALPI2_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/dualpi2}
+export DUALPI2_ROOT DUALPI2_CACHE
+
+# say TEXT...: progress, on stderr, so that stdout stays for results.
+say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+
+# die "what failed; what to do"
+die() { say "$*"; exit 1; }
+
+# retry N COMMAND [ARGS]: up to N attempts, waiting 2, 4, 8 ... s between them.
+# What the command printed on stderr is shown only once, after the last failure.
+# Returns the command's own code.
+retry() {
+	local attempts=$1 attempt=1 delay=2 rc log
+	shift
+	log=$(mktemp)
+	while :; do
+		rc=0
+		"$@" 2>"$log" || rc=$?
+		[ "$rc" -ne 0 ] || break
+		if [ "$attempt" -ge "$attempts" ]; then
+			say "failed $attempts times (last code $rc): $*"
+			sed 's/^/  | /' "$log" >&2
+			break
+		fi
+		say "attempt $attempt of $attempts failed (code $rc), again in $delay s: $1 ${2:-}"
+		sleep "$delay"
+		attempt=$((attempt + 1))
+		delay=$((delay * 2))
+	done
+	rm -f "$log"
+	return "$rc"
+}

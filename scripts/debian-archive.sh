@@ -1,0 +1,176 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# debian-archive.sh - fetch packages of any Debian suite, also one that this machine does not use.
+# It keeps its own apt state in the cache directory, takes the mirror from the machine's apt
+# configuration, and changes nothing on the machine. It does not install.
+#
+# usage: debian-archive.sh [--to DIR] SUITE download PACKAGE...   .deb files into DIR (default: .)
+#        debian-archive.sh [--to DIR] SUITE source PACKAGE...     unpacked source trees into DIR
+#        debian-archive.sh SUITE names REGEX                      package names that match
+#        debian-archive.sh SUITE depends PACKAGE                  names of the packages it depends on
+#
+# DUALPI2_MIRROR and DUALPI2_SECURITY_MIRROR override the mirrors found.
+
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+max_age_minutes=1440
+
+usage() { die "$1; usage: debian-archive.sh [--to DIR] SUITE download|source|names|depends ARGUMENT..."; }
+
+to=.
+if [ "${1-}" = --to ]; then
+	[ $# -ge 2 ] || usage "--to needs a directory"
+	to=$2
+	shift 2
+fi
+[ $# -ge 3 ] || usage "too few arguments"
+suite=$1 action=$2
+shift 2
+[[ $suite =~ ^[a-z-]+$ ]] || usage "'$suite' is not a suite's name"
+case $action in
+download | source | names | depends) ;;
+*) usage "unknown action '$action'" ;;
+esac
+
+command -v apt-get >/dev/null ||
+	die "this machine has no apt; run on Debian or a derivative, where packages of Debian's suites can be fetched"
+
+# "URI suite" for every enabled source of the machine, from one-line and deb822 files.
+machine_sources() {
+	local file
+	for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
+		[ -r "$file" ] || continue
+		sed -n -E 's/^[[:space:]]*deb[[:space:]]+(\[[^]]*\][[:space:]]+)?([^[:space:]]+)[[:space:]]+([^[:space:]]+).*/\2 \3/p' "$file"
+	done
+	for file in /etc/apt/sources.list.d/*.sources; do
+		[ -r "$file" ] || continue
+		awk '
+			function flush(  i, j, u, s) {
+				if (enabled) for (i = split(uris, u); i > 0; i--) for (j = split(suites, s); j > 0; j--) print u[i], s[j]
+				uris = suites = ""; enabled = 1
+			}
+			BEGIN { enabled = 1 }
+			/^#/ { next }
+			/^[[:space:]]*$/ { flush(); field = ""; next }
+			/^[^[:space:]]/ {
+				field = tolower($0); sub(/:.*/, "", field)
+				value = $0; sub(/^[^:]*:/, "", value)
+				if (field == "enabled" && tolower(value) ~ /no|false|0/) enabled = 0
+			}
+			/^[[:space:]]/ { value = $0 }
+			field == "uris" { uris = uris " " value }
+			field == "suites" { suites = suites " " value }
+			END { flush() }' "$file"
+	done
+}
+
+debian_suites='^(buster|bullseye|bookworm|trixie|forky|sid|oldoldstable|oldstable|stable|testing|unstable)'
+mirror=${DUALPI2_MIRROR:-$(machine_sources | awk -v re="$debian_suites" \
+	'$2 ~ re && $2 !~ /security/ && $1 ~ /debian\/?$/ { print $1; exit }')}
+security=${DUALPI2_SECURITY_MIRROR:-$(machine_sources | awk -v re="$debian_suites" \
+	'$2 ~ re && $2 ~ /security/ { print $1; exit }')}
+[ -n "$mirror" ] ||
+	die "no Debian mirror in this machine's apt configuration; name one in DUALPI2_MIRROR and run again"
+
+state=$DUALPI2_CACHE/apt/$suite
+mkdir -p "$state"/{lists/partial,archives/partial,trusted,none.d}
+: >>"$state/status"
+
+# One user of a state directory at a time: apt's own lock does not wait.
+exec 9>"$state/lock"
+flock 9
+
+apt_options=(
+	-o "Dir::State=$state" -o "Dir::State::lists=$state/lists" -o "Dir::State::status=$state/status"
+	-o "Dir::Cache=$state" -o "Dir::Etc::sourcelist=$state/sources.list" -o "Dir::Etc::sourceparts=$state/none.d"
+	-o "Dir::Etc::preferences=$state/none" -o "Dir::Etc::preferencesparts=$state/none.d"
+	-o "Dir::Etc::trusted=$state/none" -o "Dir::Etc::trustedparts=$state/trusted"
+	-o APT::Architecture=amd64 -o APT::Architectures=amd64
+	-o APT::Sandbox::User= -o Acquire::Retries=3 -o Acquire::Languages=none
+	-o APT::Get::List-Cleanup=true
+)
+[[ $suite != *-backports ]] || apt_options+=(-t "$suite")
+
+write_sources() { # SUITE...
+	local uri s
+	for s in "$@"; do
+		uri=$mirror
+		[[ $s != *-security ]] || uri=$security
+		printf 'deb %s %s main\ndeb-src %s %s main\n' "$uri" "$s" "$uri" "$s"
+	done >"$state/sources.list"
+}
+
+# Fails also when apt would only warn that an index is missing.
+apt_update() { # OPTION...
+	apt-get "${apt_options[@]}" -q -o APT::Update::Error-Mode=any "$@" update >"$state/update.log"
+}
+
+update() {
+	local base=${suite%-backports} key
+	rm -f "$state/updated"
+	for key in /etc/apt/trusted.gpg.d/debian-archive-* /usr/share/keyrings/debian-archive-*; do
+		[[ $key != *removed* && -e $key ]] || continue
+		ln -sf "$key" "$state/trusted/"
+	done
+	say "reading the package lists of $suite"
+	# Not every suite has updates and a security archive.
+	if [ -n "$security" ] && [ "$base" != sid ]; then
+		write_sources "$suite" "$base" "$base-updates" "$base-security"
+		[ "$suite" != "$base" ] || write_sources "$base" "$base-updates" "$base-security"
+		if apt_update -q 2>"$state/update.err"; then
+			touch "$state/updated"
+			return
+		fi
+	fi
+	write_sources "$suite" "$base"
+	[ "$suite" != "$base" ] || write_sources "$base"
+	# A suite in development may carry a Release file past its date.
+	if apt_update -q 2>"$state/update.err" || retry 3 apt_update -o Acquire::Check-Valid-Until=false; then
+		touch "$state/updated"
+		return
+	fi
+	die "cannot read the package lists of $suite; see the messages above, check the network and the suite's name"
+}
+
+[ -n "$(find "$state/updated" -mmin "-$max_age_minutes" 2>/dev/null)" ] || update
+
+fetch() ( # DIR download|source PACKAGE...
+	cd "$1" || exit
+	shift
+	apt-get "${apt_options[@]}" -q --only-source "$@" >"$state/download.log"
+)
+
+# A mirror may lack the small archive of Debian's own changes: the upstream source is what is wanted.
+upstream_source() ( # PACKAGE...
+	scratch=$(mktemp -d "$state/source.XXXXXX")
+	trap 'rm -rf "$scratch"' EXIT
+	fetch "$scratch" source --tar-only "$@" 2>>"$state/download.err" || exit
+	for tarball in "$scratch"/*.orig.tar.?z*; do
+		[ -e "$tarball" ] || exit 1
+		tar -x -f "$tarball" -C "$to"
+		say "the mirror lacks Debian's changes: unpacked ${tarball##*/} alone"
+	done
+)
+
+mkdir -p "$to"
+case $action in
+names)
+	apt-cache "${apt_options[@]}" pkgnames | grep -E -- "$1" || true
+	;;
+depends)
+	apt-cache "${apt_options[@]}" depends --important "$1" | sed -n 's/^ *|\{0,1\}Depends: //p'
+	;;
+download | source)
+	[ "$action" = download ] || command -v dpkg-source >/dev/null ||
+		die "dpkg-source is missing; run scripts/setup.sh"
+	# A list read earlier may name files that the mirror has since replaced.
+	fetch "$to" "$action" "$@" 2>"$state/download.err" ||
+		{ update && fetch "$to" "$action" "$@" 2>"$state/download.err"; } ||
+		{ [ "$action" = source ] && upstream_source "$@"; } ||
+		retry 3 fetch "$to" "$action" "$@" ||
+		die "cannot fetch $* from $suite; see the messages above"
+	;;
+esac

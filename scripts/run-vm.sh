@@ -1,0 +1,259 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# run-vm.sh - boot a stock kernel under QEMU on this machine's own root file system and run one
+# command in it as root. Not a sandbox, and not a way to keep a machine: nothing the command writes
+# survives, but for what it prints and the directories it may write to.
+
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+usage() {
+	cat <<-'END'
+	usage: scripts/run-vm.sh [options] -- COMMAND [ARGS]
+
+	  --kernel X.Y        Debian kernel to boot (default 6.1); see scripts/kernel.sh
+	  --virtual-time      one instruction is one nanosecond, idle time passes at once (1 CPU, emulated)
+	  --cpus N            default 1
+	  --memory SIZE       default 1G
+	  --timeout SECONDS   of wall clock, then the machine is killed (default 900)
+	  --rw DIR            a host directory the command may write to (repeatable)
+	  --preload PATH      with --virtual-time: a host file or directory to copy into the machine (repeatable)
+	  --append 'ARGS'     more kernel arguments
+	  --accel kvm|tcg     default: kvm where a trial boot with it succeeded, else tcg (emulation)
+	  --qemu-arg ARG      one more argument for QEMU (repeatable)
+	  --allow-warnings    do not fail on complaints in the kernel log
+	  --show-kernel-log   print the kernel log on stderr at the end
+
+	The command sees the host's root file system (its changes are lost), the repository (writable), the
+	caller's working directory (or the repository, if that lies in /tmp and is not given with --rw), the
+	variables DUALPI2_* (DUALPI2_VM is set), /tmp in memory, and no network but loopback.
+
+	With --virtual-time the root is a copy in memory of the usual programs (scripts/vm-image.sh lists them)
+	and of the repository, whose changes are lost too. Each access to a --rw directory then costs an
+	arbitrary jump of the clock: write to /tmp and copy at the end.
+
+	Exit code: the command's; 99 the kernel complained; 98 no result (crash); 124 timeout.
+	END
+}
+
+kernel=6.1 virtual_time='' cpus=1 memory=1G timeout=900 append='' accel='' allow_warnings='' show_log=''
+rw=() preload=() qemu_args=()
+while [ $# -gt 0 ]; do
+	case $1 in
+	--virtual-time) virtual_time=1 ;;
+	--allow-warnings) allow_warnings=1 ;;
+	--show-kernel-log) show_log=1 ;;
+	--help | -h) usage; exit 0 ;;
+	--) shift; break ;;
+	--kernel | --cpus | --memory | --timeout | --rw | --preload | --append | --accel | --qemu-arg)
+		[ $# -ge 2 ] || die "$1 needs a value; see --help"
+		case $1 in
+		--kernel) kernel=$2 ;;
+		--cpus) cpus=$2 ;;
+		--memory) memory=$2 ;;
+		--timeout) timeout=$2 ;;
+		--rw) rw+=("$(realpath -e "$2")") ;;
+		--preload) preload+=("$(realpath -e "$2")") ;;
+		--append) append+=" $2" ;;
+		--accel) accel=$2 ;;
+		--qemu-arg) qemu_args+=("$2") ;;
+		esac
+		shift
+		;;
+	*) usage >&2; die "unknown option '$1'; put -- before the command" ;;
+	esac
+	shift
+done
+[ $# -gt 0 ] || { usage >&2; die "no command; give one after --"; }
+if [ -n "$virtual_time" ]; then
+	[ "$cpus" = 1 ] || die "virtual time has one CPU; leave --cpus out"
+	[ "$accel" != kvm ] || die "virtual time is emulated; leave --accel out"
+	accel=tcg
+fi
+for tool in qemu-system-x86_64 busybox cpio modprobe setpriv; do
+	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
+done
+
+# /dev/kvm may exist and still hang a stock guest: believe a trial boot only, once for each host kernel.
+kvm_works() {
+	local verdict
+	verdict=$DUALPI2_CACHE/vm/kvm-$(uname -r)
+	[ -w /dev/kvm ] || return 1
+	mkdir -p "$DUALPI2_CACHE/vm"
+	(
+		flock 9
+		if [ ! -s "$verdict" ]; then
+			say "trying a boot with KVM, at most 40 s, once"
+			if "$0" --kernel "$kernel" --accel kvm --timeout 40 -- true >/dev/null 2>&1 9>&-; then
+				echo works >"$verdict"
+			else
+				echo fails >"$verdict"
+			fi
+			say "KVM $(cat "$verdict")"
+		fi
+	) 9>"$DUALPI2_CACHE/vm/kvm-lock"
+	[ "$(cat "$verdict")" = works ]
+}
+
+# Assignments first: a failure inside eval "$(...)" would go unnoticed.
+assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" "$kernel")
+eval "$assignments"
+initramfs=$("$DUALPI2_ROOT/scripts/vm-image.sh" ${virtual_time:+--in-memory} "$KREL" "$KMODS")
+if [ -z "$accel" ]; then
+	accel=tcg
+	! kvm_works || accel=kvm
+fi
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/dualpi2-vm.XXXXXX")
+vm='' relay=''
+# shellcheck disable=SC2317 # called by the trap
+cleanup() {
+	trap '' INT TERM HUP
+	[ -z "$vm" ] || kill -TERM "$vm" 2>/dev/null || true
+	[ -z "$relay" ] || kill -TERM "$relay" 2>/dev/null || true
+	wait
+	rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+results=$work/results
+mkdir "$results"
+realpath -e "$KMODS" >"$results/modules"
+if [ -n "$virtual_time" ]; then
+	# The repository joins the image, with the directories above it. "memory" is a link to / while packing.
+	ln -s / "$work/memory"
+	prune=(-path "memory$DUALPI2_ROOT/.git")
+	for dir in "${rw[@]}"; do
+		prune+=(-o -path "memory$dir/*")
+	done
+	(
+		cat "$initramfs"
+		cd "$work"
+		for path in "$DUALPI2_ROOT" "${preload[@]}"; do
+			printf '%s\n' "memory$path" | awk -F/ '{
+				dir = $1
+				for (i = 2; i < NF; i++) print dir = dir "/" $i
+			}'
+			find "memory$path" \( "${prune[@]}" \) -prune -o -print 2>/dev/null || true
+		done | cpio --quiet -o -H newc 2>"$work/cpio.log" || true # files may vanish meanwhile
+	) >"$work/initramfs"
+	tail -c 1024 "$work/initramfs" | grep -q -a 'TRAILER!!!' ||
+		die "cannot copy the repository: $(tail -n 1 "$work/cpio.log"); free some disk space in ${TMPDIR:-/tmp}"
+	initramfs=$work/initramfs
+else
+	rw=("$DUALPI2_ROOT" "${rw[@]}")
+	# The machine's own /tmp would hide a cache directory there.
+	[[ $DUALPI2_CACHE/ != /tmp/* ]] || rw+=("$DUALPI2_CACHE")
+fi
+printf '%s\n' "${rw[@]}" | awk 'NF && !seen[$0]++' >"$results/rw"
+
+cwd=$PWD
+case $cwd/ in
+/tmp/* | /run/* | /dev/* | /proc/* | /sys/*)
+	visible=''
+	while read -r dir; do
+		[[ $cwd/ != "$dir"/* ]] || visible=1
+	done < <(echo "$DUALPI2_ROOT"; cat "$results/rw")
+	[ -n "$visible" ] || cwd=$DUALPI2_ROOT
+	;;
+esac
+{
+	for name in "${!DUALPI2_@}"; do
+		printf 'export %s=%q\n' "$name" "${!name}"
+	done
+	# virtual-time, tcg or kvm
+	[ -n "$virtual_time" ] && vm_kind=virtual-time || vm_kind=$accel
+	printf 'export DUALPI2_VM=%q\n' "$vm_kind"
+	printf 'cd %q || exit\n' "$cwd"
+	printf '%q ' exec "$@"
+	echo
+} >"$results/command"
+mkfifo "$work/output"
+: >"$work/console"
+
+share() { # TAG DIR OPTIONS
+	qemu+=(-fsdev "local,id=$1,path=${2//,/,,},security_model=none,multidevs=remap$3"
+		-device "virtio-9p-pci,fsdev=$1,mount_tag=$1")
+}
+qemu=(qemu-system-x86_64 -machine q35 -nodefaults -no-user-config -display none -no-reboot
+	-m "$memory" -smp "$cpus" -kernel "$KIMG" -initrd "$initramfs"
+	-serial "file:$work/console" -device virtio-serial-pci
+	-chardev "file,id=output,path=$work/output" -device "virtserialport,name=output,chardev=output")
+[ -n "$virtual_time" ] || share root / ,readonly=on
+share results "$results" ''
+n=0
+while read -r dir; do
+	share "rw$n" "$dir" ''
+	n=$((n + 1))
+done <"$results/rw"
+args="console=ttyS0 quiet loglevel=5 panic=-1 oops=panic log_buf_len=4M net.ifnames=0"
+case $accel in
+kvm) qemu+=(-accel kvm -cpu host) ;;
+tcg) qemu+=(-accel tcg -cpu max) ;;
+*) die "unknown accelerator '$accel'; use kvm or tcg" ;;
+esac
+if [ -n "$virtual_time" ]; then
+	qemu+=(-icount "shift=0,sleep=off" -rtc "base=utc,clock=vm")
+	# An idle tick bounds how far the clock can jump while the host answers.
+	args+=" nowatchdog nohz=off"
+fi
+qemu+=(-append "$args$append" "${qemu_args[@]}")
+
+cat "$work/output" &
+relay=$!
+setpriv --pdeathsig TERM timeout --kill-after=5 "$timeout" "${qemu[@]}" </dev/null >"$work/qemu.log" 2>&1 &
+vm=$!
+rc=0
+wait "$vm" || rc=$?
+vm=''
+# If QEMU did not even open the pipe, its reader still waits for a writer.
+: <>"$work/output"
+wait "$relay" || true
+relay=''
+
+# The kernel's own log as "[seconds] text"; of a machine that crashed, what reached its console.
+kernel_log() {
+	if [ -s "$results/kmsg" ]; then
+		awk -F';' '/^[0-9]+,[0-9]+,[0-9]+,/ {
+			split($1, field, ",")
+			sub(/^[^;]*;/, "")
+			printf "[%12.6f] %s\n", field[3] / 1e6, $0
+		}' "$results/kmsg"
+	else
+		tr -d '\r' <"$work/console"
+	fi
+}
+last_words() {
+	say "$1; its last console lines:"
+	tail -n 40 "$work/console" | tr -d '\r' >&2
+	cat "$work/qemu.log" >&2
+}
+
+complaint='BUG:|WARNING:|Oops|\] RIP: |Call Trace:|unregister_netdevice: waiting|rcu: INFO'
+kernel_log >"$work/log"
+[ -z "$show_log" ] || cat "$work/log" >&2
+if [ -z "$allow_warnings" ]; then
+	if grep -q -E "$complaint" "$work/log"; then
+		say "the kernel complained:"
+		grep -E -A 25 "$complaint" "$work/log" | head -n 80 >&2
+		exit 99
+	fi
+	# The first record has number 0; without it complaints may have been overwritten.
+	if [ -s "$results/kmsg" ] && ! head -n 1 "$results/kmsg" | grep -q '^[0-9]*,0,'; then
+		say "the kernel log overflowed, complaints in it may be lost; print less or pass --append log_buf_len=64M"
+		exit 99
+	fi
+fi
+if [ "$rc" = 124 ] || [ "$rc" = 137 ]; then
+	last_words "killed the machine after $timeout s of wall clock (raise --timeout if the command needs more)"
+	exit 124
+fi
+if [ ! -s "$results/rc" ] || [ ! -s "$results/kmsg" ]; then
+	last_words "the machine ended without a result"
+	exit 98
+fi
+exit "$(cat "$results/rc")"
