@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Verbs for people; how the module is built is in Kbuild.
+
+KDIR	?= /lib/modules/$(shell uname -r)/build
+TCLIB	?= $(shell strings "$$(command -v tc)" 2>/dev/null | grep -m1 -x '/.*/tc/')
+CFLAGS	?= -O2
+PLUGIN	:= build/tc/q_dualpi2.so
+
+help:
+	@echo 'make all        the module for the running kernel, and the tc plugin'
+	@echo 'make install    install both on this machine (as root)'
+	@echo 'make uninstall  remove what install put there'
+	@echo 'make check      every test; installs what it needs, boots virtual machines'
+	@echo 'make unit       the tests of the algorithm alone, in user space'
+	@echo 'make coverage   lines and branches of the algorithm that they reach'
+	@echo 'make mutants    are the unit tests able to fail? (3 minutes)'
+	@echo 'make tdc        only the tc-testing cases, those of the kernel tree too'
+	@echo 'make demo       see it work: dualpi2 beside fq_codel and pfifo, real traffic'
+	@echo 'make accept     the figures of docs/DESIGN.md, measured in virtual time'
+	@echo 'make iproute2   a patch that brings dualpi2 with all options to iproute2'
+	@echo 'make style      the checks of style that need no kernel'
+	@echo 'make clean      remove build/'
+
+all: modules plugin
+
+modules:
+	scripts/build-module.sh '$(KDIR)' build/module
+
+plugin: $(PLUGIN)
+
+$(PLUGIN): iproute2-patch/tc/q_dualpi2.c iproute2-patch/tc/tc_plugin.h include/uapi/linux/dualpi2.h
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(CFLAGS) -Wall -Wextra -fPIC -shared -DDUALPI2_PLUGIN -Iinclude/uapi -o $@ $<
+
+install: all
+	scripts/install.sh install build/module/sch_dualpi2.ko $(PLUGIN) '$(TCLIB)'
+
+uninstall:
+	scripts/install.sh uninstall '' $(PLUGIN) '$(TCLIB)'
+
+check:
+	scripts/check.sh
+
+unit:
+	$(MAKE) -C selftests/unit check
+
+coverage:
+	$(MAKE) -C selftests/unit coverage
+
+mutants:
+	$(MAKE) -C selftests/unit mutants
+
+tdc:
+	scripts/check.sh tdc
+
+demo:
+	scripts/demo.sh
+
+accept:
+	scripts/accept.sh
+
+iproute2:
+	scripts/iproute2.sh
+
+style:
+	scripts/style.sh
+
+clean:
+	rm -rf build
+
+.PHONY: help all modules plugin install uninstall check unit coverage mutants tdc demo accept iproute2 style clean

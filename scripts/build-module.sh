@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# build-module.sh - build sch_dualpi2.ko in a directory of its own, so that the
+# source tree stays clean and one tree serves several kernels.
+#
+# usage: build-module.sh KDIR OUTDIR [MAKE-ARGUMENTS]
+
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+[ $# -ge 2 ] || die "usage: build-module.sh KDIR OUTDIR [MAKE-ARGUMENTS]"
+kdir=$1 out=$2
+shift 2
+[ -e "$kdir/Makefile" ] ||
+	die "no kernel headers in $kdir; install the package linux-headers for your kernel, or say KDIR=DIR"
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+cd "$DUALPI2_ROOT"
+cp --update --recursive --parents Kbuild sch_dualpi2.c include "$out"
+make --no-print-directory -C "$kdir" M="$out" "$@" modules
