@@ -1,0 +1,186 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Can the unit tests fail? Makes one change at a time to a copy of the algorithm, include/net/dualpi2.h, builds the tests
+# with it and runs them up to the first failure. A change that no test notices has survived, and this script fails; so it
+# does when a change no longer fits the header, or does not compile.
+#
+# Usage: mutants.sh [NAME...]	all changes, or those named; two at a time
+#
+# Not in the list, because nothing can tell them from the original:
+# - the cut of long gaps to 2^47 ns, made shorter: it only matters for gaps of hours with the least gains;
+# - the factors of the dither's sequence: any good ones will do;
+# - DUALPI2_SCHED_BYTES_MAX, made smaller but above 65535;
+# - min_t() around a difference that the caller keeps in range.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+top=$(cd ../.. && pwd)
+build=$top/build/unit
+header=$top/include/net/dualpi2.h
+work=$build/mutants
+
+# NAME, tab, literal text that is in the header exactly once, " => ", its replacement. "\n" and "\t" stand for themselves.
+list() {
+	grep -v '^$' <<-'EOF'
+	gain_fraction_wrong	976710656U + => 976710655U +
+	gain_truncated	 + DUALPI2_NS_PER_SEC / 2, => ,
+	gain_integer_wrong	(u64)hz256 * 281474U => (u64)hz256 * 281475U
+	gain_times_loses_sign	return -(s64)mul_u64_u32_shr => return (s64)mul_u64_u32_shr
+	gain_times_shift_wrong	return mul_u64_u32_shr(gain, diff_ns, 24) => return mul_u64_u32_shr(gain, diff_ns, 25)
+	square_of_one_overflows	return p_q32 >= DUALPI2_ONE_Q32 ? DUALPI2_ONE_Q32 : => return p_q32 > DUALPI2_ONE_Q32 ? DUALPI2_ONE_Q32 :
+	over_k_shift_wrong	inv_coupling_q32 >> 31) => inv_coupling_q32 >> 32)
+	us_to_ns_saturates_early	return us > DUALPI2_TIME_MAX_US => return us >= DUALPI2_TIME_MAX_US
+	us_to_ns_wraps	us > DUALPI2_TIME_MAX_US ? U32_MAX : us => us
+	ns_to_us_wraps	return us > U32_MAX ? U32_MAX : us => return us
+	probability_one_reads_zero	return p_q32 > U32_MAX ? U32_MAX : p_q32 => return p_q32
+	default_alpha_wrong	DUALPI2_ALPHA_DEF\t\t41U => DUALPI2_ALPHA_DEF\t\t42U
+	default_ramp_wrong	DUALPI2_RAMP_PCT_DEF\t\t40U => DUALPI2_RAMP_PCT_DEF\t\t50U
+	ramp_setting_ignored	if (cfg->ramp_is_set) => if (0)
+	memory_one_mtu	2ULL * mtu_bytes => 1ULL * mtu_bytes
+	memory_wraps	if (pair_bytes > U32_MAX || pair_bytes * cfg->limit_pkts > U32_MAX) => if (pair_bytes > U32_MAX)
+	memory_setting_ignored	if (cfg->memory_limit_is_set) => if (0)
+	ramp_min_wraps	thresh_ns > half_ns ? thresh_ns - half_ns : 0 => thresh_ns - half_ns
+	ramp_max_wraps	thresh_ns > U32_MAX - half_ns ? U32_MAX => 0 ? U32_MAX
+	ramp_slope_wrong	DUALPI2_ONE_Q32 << 16, => DUALPI2_ONE_Q32 << 15,
+	floor_off_by_one	cfg->min_qlen_step_pkts + 1; => cfg->min_qlen_step_pkts;
+	floor_setting_two_ignored	if (cfg->min_qlen_step_pkts >= DUALPI2 => if (cfg->min_qlen_step_pkts > DUALPI2
+	floor_default_one	DUALPI2_NATIVE_FLOOR_PKTS\t2U => DUALPI2_NATIVE_FLOOR_PKTS\t1U
+	classic_starves	weight < 1 ? 1 : weight > 99 => weight > 99
+	l4s_starves	weight > 99 ? 99 : weight => weight
+	enter_rounded_down	DUALPI2_ONE_Q32 + cfg->coupling - 1, => DUALPI2_ONE_Q32,
+	overload_without_hysteresis	46341U >> 16 => 65536U >> 16
+	overload_leaves_late	46341U >> 16 => 32768U >> 16
+	start_credit_favours_classic	(s32)p->c_weight - (s32)p->l_weight => (s32)p->l_weight - (s32)p->c_weight
+	start_credit_overflows	min_t(u32, mtu_bytes, DUALPI2_SCHED_BYTES_MAX) => mtu_bytes
+	base_capped_always	if (!p->drop_overload && v->base_q32 > => if (v->base_q32 >
+	base_capped_never	if (!p->drop_overload && v->base_q32 > => if (0 && v->base_q32 >
+	classic_linear	v->classic_q32 = dualpi2_square_q32(v->base_q32) => v->classic_q32 = v->base_q32
+	coupled_exceeds_one	min_t(u64, v->base_q32 * p->coupling, DUALPI2_ONE_Q32) => v->base_q32 * p->coupling
+	overload_enters_late	v->base_q32 >= p->enter_q32) { => v->base_q32 > p->enter_q32) {
+	overload_leaves_early	v->base_q32 < p->leave_q32) { => v->base_q32 <= p->leave_q32) {
+	overload_not_counted	v->overload_count++; => ;
+	overload_time_not_summed	v->overload_total_ns += now_ns => v->overload_total_ns = now_ns
+	reset_forgets_overload_time	\t\ttotal_ns += now_ns - v->overload_since_ns; => \t\t;
+	overload_present_not_reported	(v->overload ? now_ns - v->overload_since_ns : 0) => 0
+	pi_proportional_reversed	(s64)cur_ns - v->delay_ns); => (s64)v->delay_ns - cur_ns);
+	pi_proportional_by_alpha	dualpi2_gain_times(p->beta_gain => dualpi2_gain_times(p->alpha_gain
+	pi_integral_unscaled	size = mul_u64_u32_shr(size, ratio, 16); => ;
+	pi_below_zero_wraps	sum < 0 ? 0 : min_t => sum < 0 ? DUALPI2_ONE_Q32 : min_t
+	pi_narrowed_before_clamp	min_t(u64, sum, DUALPI2_ONE_Q32); => (u32)sum;
+	pi_not_clamped	min_t(u64, sum, DUALPI2_ONE_Q32); => (u64)sum;
+	pi_delay_narrowed	u32 cur_ns = min_t(u64, delay_ns, U32_MAX) => u32 cur_ns = delay_ns
+	pi_previous_delay_stale	v->delay_ns = cur_ns; => ;
+	pi_late_cap_doubled	(8U << 16) => (16U << 16)
+	pi_idle_integral_overflows	size = min_t(u64, size, 1ULL << 44); => ;
+	pi_due_late	now_ns - v->updated_ns >= p->tupdate_ns => now_ns - v->updated_ns > p->tupdate_ns
+	ratio_wraps_on_long_gaps	elapsed_ns = min_t(u64, elapsed_ns, 1ULL << 47); => ;
+	ratio_of_target	div_u64(elapsed_ns << 16, p->tupdate_ns) => div_u64(elapsed_ns << 16, p->target_ns)
+	pi_update_uncapped	dualpi2_ratio(p, v, now_ns, DUALPI2_LATE_MAX_RATIO) => dualpi2_ratio(p, v, now_ns, U32_MAX)
+	pi_idle_capped	dualpi2_ratio(p, v, now_ns, U32_MAX) => dualpi2_ratio(p, v, now_ns, DUALPI2_LATE_MAX_RATIO)
+	spacer_misses_first_at_one	if (p_q32 >= DUALPI2_ONE_Q32)\n\t\treturn true => if (p_q32 > DUALPI2_ONE_Q32)\n\t\treturn true
+	spacer_signals_at_zero	if (!p_q32)\n\t\treturn false; => ;
+	spacer_ignores_random	if (random)\n => if (0)\n
+	spacer_random_off_by_one	return rnd < p_q32 => return rnd <= p_q32
+	spacer_keeps_credit	s->credit_q32 -= DUALPI2_ONE_Q32; => ;
+	spacer_loses_credit	s->credit_q32 -= DUALPI2_ONE_Q32; => s->credit_q32 = 0;
+	spacer_dither_one_way	(s32)s->dither_q32 < => s->dither_q32 <
+	spacer_dither_narrow	(s32)s->dither_q32 < => ((s32)s->dither_q32 >> 2) <
+	spacer_without_dither	s->credit_q32 + (s32)s->dither_q32 < => s->credit_q32 <
+	spacer_dither_is_time	s->dither_q32 * 1664525U + 1013904223U + rnd => 0
+	l4s_off_still_scalable_in_l	return cfg->l4s && (ecn == DUALPI2_ECN_ECT1 => return (ecn == DUALPI2_ECN_ECT1
+	l4s_off_ect1_marked_in_l	(ecn == DUALPI2_ECN_ECT1 && !cfg->l4s)) => 0)
+	unmarked_ignored	if (unmarked)\n => if (0)\n
+	ect1_classic_in_c	if (cfg->l4s)\n\t\treturn DUALPI2_C_SCALABLE; => ;
+	l4s_off_ect1_marked_in_c	return ecn == DUALPI2_ECN_ECT1 ? DUALPI2_C_DROP : => return 0 ? DUALPI2_C_DROP :
+	l4s_off_still_classified	return cfg->l4s && (ecn & cfg->ecn_mask) => return (ecn & cfg->ecn_mask)
+	native_floor_off_by_one	return l_pkts >= p->floor_pkts => return l_pkts > p->floor_pkts
+	native_step_off_by_one	return l_pkts > p->step_pkts => return l_pkts >= p->step_pkts
+	native_step_marks_at_threshold	if (sojourn_ns <= p->ramp_min_ns) => if (sojourn_ns < p->ramp_min_ns)
+	native_never_certain	if (sojourn_ns >= p->ramp_max_ns)\n\t\treturn DUALPI2_ONE_Q32; => ;
+	low_off_by_one	return backlog_bytes < 2 * => return backlog_bytes <= 2 *
+	low_follows_jumbo	2 * min_t(u32, mtu_bytes, DUALPI2_LOW_MTU_BYTES) => 2ULL * mtu_bytes
+	last_packet_dropped	return pkt->may_drop &&\n => return 1 &&\n
+	mark_uses_drop_bits	p->random, pkt->rnd >> 32) => p->random, (u32)pkt->rnd)
+	c_signal_while_low	if (pkt->low || !v->base_q32) => if (!v->base_q32)
+	c_scalable_shares_account	&v->c_scalable, => &v->c_signal,
+	c_overload_drop_also_marks	if (shed)\n\t\treturn DUALPI2_PASS;\n\tif (pkt->profile == DUALPI2_C_DROP) => if (pkt->profile == DUALPI2_C_DROP)
+	c_overload_not_shed	if (shed && dualpi2_hit_drop(p, pkt, &v->c_signal => if (0 && dualpi2_hit_drop(p, pkt, &v->c_signal
+	c_mark_drops	pkt->profile == DUALPI2_C_DROP)\n => pkt->profile <= DUALPI2_C_MARK)\n
+	c_drop_linear	if (pkt->profile == DUALPI2_C_DROP)\n\t\treturn dualpi2_hit_drop(p, pkt, &v->c_signal, v->classic_q32) => if (pkt->profile == DUALPI2_C_DROP)\n\t\treturn dualpi2_hit_drop(p, pkt, &v->c_signal, v->coupled_q32)
+	l_coupled_while_low	pkt->low ? 0 : v->coupled_q32 => v->coupled_q32
+	l_native_ignores_floor	native_q32 = pkt->native_ok ? => native_q32 = 1 ?
+	l_native_at_dequeue	native_q32 = pkt->native_ok ? => native_q32 = dualpi2_native_ok(p, pkt->l_pkts) ?
+	l_without_coupling	max_t(u64, native_q32, coupled_q32) => native_q32
+	l_sum_not_max	max_t(u64, native_q32, coupled_q32) => native_q32 + coupled_q32
+	l_overload_not_shed	if (shed && dualpi2_hit_drop(p, pkt, &v->l_drop => if (0 && dualpi2_hit_drop(p, pkt, &v->l_drop
+	l_overload_shed_linear	&v->l_drop, v->classic_q32) => &v->l_drop, v->coupled_q32)
+	l_drop_shares_account_with_marks	&v->l_drop, => &v->l_mark,
+	l_unmarked_marked	if (!l_q32 || pkt->profile == DUALPI2_L_UNMARKED) => if (!l_q32)
+	l_classic_linear	l_q32 = dualpi2_over_k_square_q32(p, l_q32); => ;
+	l_mark_origin_swapped	return native_q32 > coupled_q32 => return native_q32 < coupled_q32
+	l_mark_shares_account_with_classic	&v->l_classic, l_q32) ?\n\t       DUALPI2_MARK_CLASSIC => &v->l_mark, l_q32) ?\n\t       DUALPI2_MARK_CLASSIC
+	l_drop_marks	pkt->profile == DUALPI2_L_DROP) => pkt->profile == DUALPI2_L_UNMARKED)
+	shed_although_forbidden	v->overload && p->drop_overload && !pkt->low => v->overload && !pkt->low
+	shed_while_low	v->overload && p->drop_overload && !pkt->low => v->overload && p->drop_overload
+	shed_without_overload	v->overload && p->drop_overload && !pkt->low => p->drop_overload && !pkt->low
+	c_scalable_treated_as_l	pkt->profile <= DUALPI2_C_SCALABLE ? => pkt->profile < DUALPI2_C_SCALABLE ?
+	pick_favours_classic	return v->credit > 0 ? => return v->credit >= 0 ?
+	pick_ignores_empty_l	if (!l_pkts)\n\t\treturn DUALPI2_QUEUE_C; => ;
+	pick_ignores_empty_c	if (!c_pkts)\n\t\treturn DUALPI2_QUEUE_L; => ;
+	charge_l_weight_wrong	v->credit += len * p->c_weight => v->credit += len * p->l_weight
+	charge_c_weight_wrong	v->credit -= len * p->l_weight => v->credit -= len * p->c_weight
+	charge_overflows	s32 len = min_t(u32, bytes, DUALPI2_SCHED_BYTES_MAX) => s32 len = bytes
+	credit_anew_while_classic_waits	if (!l_pkts && (queue == DUALPI2_QUEUE_C || !c_pkts)) => if (!l_pkts)
+	credit_kept_while_l4s_is_empty	if (!l_pkts && (queue == DUALPI2_QUEUE_C || !c_pkts)) => if (!l_pkts && !c_pkts)
+	charge_without_waiting_classic	else if (queue == DUALPI2_QUEUE_C || c_pkts) => else
+	last_classic_packet_not_charged	else if (queue == DUALPI2_QUEUE_C || c_pkts) => else if (c_pkts)
+	EOF
+}
+
+# Replace text, which must be there exactly once, in standard input.
+mutate() {
+	python3 -c 'import sys
+old, new = (text.replace(r"\n", "\n").replace(r"\t", "\t") for text in sys.argv[1].split(" => "))
+source = sys.stdin.read()
+sys.exit(f"fits the header {source.count(old)} times") if source.count(old) != 1 else None
+sys.stdout.write(source.replace(old, new))' "$1"
+}
+
+# one change: prints its name and "killed" and by what, or the opposite
+try() {
+	local name=$1 change=$2 dir=$work/$1
+	mkdir -p "$dir/net"
+	if ! mutate "$change" <"$header" >"$dir/net/dualpi2.h" 2>"$dir/errors"; then
+		echo "$name: STALE, $(tail -1 "$dir/errors")"
+	elif ! gcc -std=gnu11 -O1 -w -Iinclude -I"$dir" -I"$build" -o "$dir/unit" unit.c -lm 2>"$dir/errors"; then
+		echo "$name: STALE, does not compile"
+	elif timeout 60 "$dir/unit" -x >"$dir/log" 2>&1; then
+		echo "$name: SURVIVED"
+	else
+		echo "$name: killed by $(sed -n 's/^not ok [0-9]* - //p' "$dir/log")"
+	fi
+	rm -f "$dir/unit"
+}
+
+main() {
+	local name change results
+	rm -rf "$work"
+	mkdir -p "$work"
+	results=$work/results
+	: >"$results"
+	try original "#ifndef _NET_DUALPI2_H => #ifndef _NET_DUALPI2_H" >"$work/original.result"
+	if ! grep -q SURVIVED "$work/original.result"; then
+		echo "$0: the tests do not pass with the header as it is; run \"make check\"" >&2
+		return 1
+	fi
+	while IFS=$'\t' read -r name change; do
+		[[ $# -eq 0 || " $* " == *" $name "* ]] || continue
+		[[ $(jobs -rp | wc -l) -lt 2 ]] || wait -n
+		try "$name" "$change" | tee -a "$results" &
+	done < <(list)
+	wait
+	echo "# killed:$(grep -c ': killed' "$results") of $(wc -l <"$results")"
+	! grep -v ': killed' "$results"
+}
+
+main "$@"

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Arithmetic: gains, squares, the coupling, units.
+ */
+
+/* n * 2^48 / 10^9 rounded to nearest by long division: 2^48 / 10^9 is
+ * 2^39 / 5^9, and 39 bits are taken 13 at a time.
+ */
+static u64 arith_gain(u32 n)
+{
+	u64 quotient = n / 1953125U, rest = n % 1953125U;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		rest <<= 13;
+		quotient = (quotient << 13) + rest / 1953125U;
+		rest %= 1953125U;
+	}
+	return quotient + (2 * rest >= 1953125U);
+}
+
+static void gain_vectors_match(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(vec_gain); i++)
+		CHECK_EQ(dualpi2_gain(vec_gain[i].hz256), vec_gain[i].want);
+}
+
+static void gain_every_small_value_rounds_to_nearest(void)
+{
+	u32 n;
+
+	for (n = 0; n <= 1U << 20; n++)
+		CHECK_EQ(dualpi2_gain(n), arith_gain(n));
+}
+
+static void gain_any_value_rounds_to_nearest(void)
+{
+	int i;
+
+	for (i = 0; i < 200000; i++) {
+		u32 n = unit_rnd() >> 33;
+
+		CHECK_EQ(dualpi2_gain(n), arith_gain(n));
+	}
+	CHECK_EQ(dualpi2_gain(DUALPI2_GAIN_MAX), arith_gain(2147483647U));
+	CHECK(dualpi2_gain(DUALPI2_GAIN_MAX) < 1ULL << 50, "too large");
+}
+
+/* Symmetric in the sign, and within 1 of gain * |difference| / 2^24. */
+static void gain_times_any_difference_is_exact_and_odd(void)
+{
+	int i;
+
+	for (i = 0; i < 100000; i++) {
+		u64 gain = unit_any(0, (1ULL << 50) - 1);
+		s64 diff = unit_any(0, U32_MAX);
+		s64 got = dualpi2_gain_times(gain, diff);
+		/* in two parts of less than 2^63 each */
+		u64 want = ((gain >> 25) * (u64)diff * 2) +
+			   ((gain & ((1U << 25) - 1)) * (u64)diff >> 24);
+
+		CHECK_EQ(got, want);
+		CHECK_EQ(dualpi2_gain_times(gain, -diff), -got);
+	}
+}
+
+static void square_vectors_match(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(vec_square); i++)
+		CHECK_EQ(dualpi2_square_q32(vec_square[i].p),
+			 vec_square[i].want);
+}
+
+static void square_of_one_is_one(void)
+{
+	CHECK_EQ(dualpi2_square_q32(ONE), ONE);
+	CHECK(dualpi2_square_q32(ONE - 1) < ONE, "1 too early");
+	CHECK_EQ(dualpi2_square_q32(0), 0);
+}
+
+static void square_any_value_is_monotone_and_exact(void)
+{
+	int i;
+
+	for (i = 0; i < 100000; i++) {
+		u64 p = unit_any(0, ONE - 1);
+		u64 hi = p >> 16, lo = p & 0xffff;
+		u64 want = hi * hi + ((2 * hi * lo + (lo * lo >> 16)) >> 16);
+
+		CHECK_EQ(dualpi2_square_q32(p), want);
+		CHECK(dualpi2_square_q32(p + 1) >= want, "falls after %llu",
+		      (ull)p);
+	}
+}
+
+static void coupled_vectors_match(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(vec_coupled); i++) {
+		struct dualpi2_params p = unit_params_k(vec_coupled[i].k);
+		struct dualpi2_vars v = unit_vars(&p);
+
+		v.base_q32 = vec_coupled[i].p;
+		dualpi2_vars_derive(&p, &v, 0);
+		CHECK_EQ(v.coupled_q32, vec_coupled[i].want);
+		CHECK_EQ(v.base_q32, vec_coupled[i].p);
+	}
+}
+
+/* p_C = p'^2 and p_CL = min(k p', 1), for every k and any p' */
+static void derived_any_base_follows_square_and_coupling(void)
+{
+	u32 k;
+	int i;
+
+	for (k = 1; k <= 255; k++) {
+		struct dualpi2_params p = unit_params_k(k);
+
+		for (i = 0; i < 400; i++) {
+			struct dualpi2_vars v = unit_vars(&p);
+			u64 base = unit_any_q32();
+			long double exact = (long double)base * base / ONE;
+
+			v.base_q32 = base;
+			dualpi2_vars_derive(&p, &v, 0);
+			CHECK_EQ(v.base_q32, base);
+			CHECK_EQ(v.coupled_q32,
+				 base * k < ONE ? base * k : ONE);
+			CHECK(fabsl(v.classic_q32 - exact) <= 1,
+			      "%llu of %llu", (ull)v.classic_q32, (ull)base);
+		}
+	}
+}
+
+static void over_k_square_vectors_match(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(vec_over_k); i++) {
+		struct dualpi2_params p = unit_params_k(vec_over_k[i].k);
+
+		CHECK_NEAR(dualpi2_over_k_square_q32(&p, vec_over_k[i].p),
+			   vec_over_k[i].want, vec_over_k[i].tol);
+	}
+}
+
+static void over_k_square_of_one_at_k_one_is_one(void)
+{
+	struct dualpi2_params p = unit_params_k(1);
+
+	CHECK_EQ(dualpi2_over_k_square_q32(&p, ONE), ONE);
+}
+
+/* For vectors.py's tolerance see there. */
+static void over_k_square_any_value_is_within_7_ulp(void)
+{
+	u32 k;
+	int i;
+
+	for (k = 1; k <= 255; k++) {
+		struct dualpi2_params p = unit_params_k(k);
+
+		for (i = 0; i < 400; i++) {
+			u64 prob = unit_any_q32();
+			long double root = (long double)prob / k;
+			long double exact = root * root / ONE;
+			u64 got = dualpi2_over_k_square_q32(&p, prob);
+
+			CHECK(got <= ONE && fabsl(got - exact) <= 7,
+			      "got %llu of %llu, k %u", (ull)got, (ull)prob, k);
+		}
+	}
+}
+
+static void units_us_to_ns_saturates(void)
+{
+	int i;
+
+	CHECK_EQ(dualpi2_us_to_ns(0), 0);
+	CHECK_EQ(dualpi2_us_to_ns(1), 1000);
+	CHECK_EQ(dualpi2_us_to_ns(15000), 15000000);
+	CHECK_EQ(dualpi2_us_to_ns(4294967), 4294967000U);
+	CHECK_EQ(dualpi2_us_to_ns(4294968), U32_MAX);
+	CHECK_EQ(dualpi2_us_to_ns(U32_MAX), U32_MAX);
+	for (i = 0; i < 20000; i++) {
+		u32 us = unit_any(0, U32_MAX);
+		u64 ns = us * 1000ULL;
+
+		CHECK_EQ(dualpi2_us_to_ns(us), ns > U32_MAX ? U32_MAX : ns);
+	}
+}
+
+static void units_ns_to_us_rounds_down_and_saturates(void)
+{
+	int i;
+
+	CHECK_EQ(dualpi2_ns_to_us(0), 0);
+	CHECK_EQ(dualpi2_ns_to_us(999), 0);
+	CHECK_EQ(dualpi2_ns_to_us(1000), 1);
+	CHECK_EQ(dualpi2_ns_to_us(U32_MAX * 1000ULL + 999), U32_MAX);
+	CHECK_EQ(dualpi2_ns_to_us((U32_MAX + 1ULL) * 1000), U32_MAX);
+	CHECK_EQ(dualpi2_ns_to_us(UINT64_MAX), U32_MAX);
+	for (i = 0; i < 20000; i++) {
+		u64 ns = unit_any(0, UINT64_MAX);
+		u64 us = ns / 1000;
+
+		CHECK_EQ(dualpi2_ns_to_us(ns), us > U32_MAX ? U32_MAX : us);
+	}
+}
+
+static void units_configured_time_survives_the_round_trip(void)
+{
+	u32 us;
+
+	for (us = 0; us <= DUALPI2_TIME_MAX_US; us += 1 + us / 1000)
+		CHECK_EQ(dualpi2_ns_to_us(dualpi2_us_to_ns(us)), us);
+	CHECK_EQ(dualpi2_ns_to_us(dualpi2_us_to_ns(DUALPI2_TIME_MAX_US)),
+		 DUALPI2_TIME_MAX_US);
+}
+
+static void units_probability_one_is_u32_max(void)
+{
+	CHECK_EQ(dualpi2_q32_to_u32(0), 0);
+	CHECK_EQ(dualpi2_q32_to_u32(1), 1);
+	CHECK_EQ(dualpi2_q32_to_u32(ONE / 2), 0x80000000U);
+	CHECK_EQ(dualpi2_q32_to_u32(ONE - 1), U32_MAX);
+	CHECK_EQ(dualpi2_q32_to_u32(ONE), U32_MAX);
+}
+
+static const struct unit_test arith_tests[] = {
+	TEST(gain_vectors_match),
+	TEST(gain_every_small_value_rounds_to_nearest),
+	TEST(gain_any_value_rounds_to_nearest),
+	TEST(gain_times_any_difference_is_exact_and_odd),
+	TEST(square_vectors_match),
+	TEST(square_of_one_is_one),
+	TEST(square_any_value_is_monotone_and_exact),
+	TEST(coupled_vectors_match),
+	TEST(derived_any_base_follows_square_and_coupling),
+	TEST(over_k_square_vectors_match),
+	TEST(over_k_square_of_one_at_k_one_is_one),
+	TEST(over_k_square_any_value_is_within_7_ulp),
+	TEST(units_us_to_ns_saturates),
+	TEST(units_ns_to_us_rounds_down_and_saturates),
+	TEST(units_configured_time_survives_the_round_trip),
+	TEST(units_probability_one_is_u32_max),
+};

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Knobs: defaults, limits, conversion to what the packet path uses, the native
+ * marker's ramp and its floor, the low-queue exemption.
+ */
+
+/* RFC 9332 A.1 figure 2 and table I of the DualPI2 paper; 10000 packets, no
+ * early drop and split GSO as Linux.
+ */
+static void config_default_is_that_of_rfc_and_paper(void)
+{
+	struct dualpi2_config cfg = unit_config();
+
+	CHECK_EQ(cfg.limit_pkts, 10000);
+	CHECK_EQ(cfg.target_us, 15000);
+	CHECK_EQ(cfg.tupdate_us, 16000);
+	CHECK_EQ(cfg.alpha, 41);	/* 0.16 Hz * 256 = 40.96 */
+	CHECK_EQ(cfg.beta, 819);	/* 3.2 Hz * 256 = 819.2 */
+	CHECK_EQ(cfg.step_thresh_us, 1000);
+	CHECK_EQ(cfg.step_thresh_pkts, 0);
+	CHECK_EQ(cfg.min_qlen_step_pkts, 0);
+	CHECK_EQ(cfg.coupling, 2);
+	CHECK_EQ(cfg.c_protection_pct, 10);
+	CHECK_EQ(cfg.ecn_mask, 1);
+	CHECK_EQ(cfg.signal, DUALPI2_SIGNAL_RECUR);
+	CHECK(!cfg.memory_limit_is_set && !cfg.ramp_is_set && !cfg.drop_early,
+	      "set by default");
+	CHECK(cfg.drop_overload && cfg.split_gso && cfg.l4s, "not by default");
+}
+
+/* What tc and old scripts send as "0", and what would break the algorithm, is
+ * outside the limits; what Linux 7.x accepts and makes sense is inside.
+ */
+static void config_limits_exclude_harm(void)
+{
+	CHECK_EQ(DUALPI2_TIME_MAX_US, 4294967);
+	CHECK(DUALPI2_TARGET_US_MIN >= 1, "target 0: p' never decays (C23)");
+	CHECK(DUALPI2_TUPDATE_US_MIN >= 100, "1 MHz updates (C14)");
+	CHECK_EQ(DUALPI2_TUPDATE_US_MAX, DUALPI2_TIME_MAX_US);
+	CHECK_EQ(DUALPI2_TARGET_US_MAX, DUALPI2_TIME_MAX_US);
+	CHECK_EQ(DUALPI2_GAIN_MIN, 1);
+	CHECK_EQ(DUALPI2_GAIN_MAX, 2147483647U);
+	CHECK_EQ(DUALPI2_COUPLING_MIN, 1);
+	CHECK_EQ(DUALPI2_COUPLING_MAX, 255);
+	CHECK_EQ(DUALPI2_LIMIT_PKTS_MIN, 1);
+	CHECK_EQ(DUALPI2_MEMORY_LIMIT_MIN, 1);
+	CHECK_EQ(DUALPI2_STEP_THRESH_PKTS_MIN, 1);
+}
+
+/* drops of one call are bounded (C19), and the bound is no limit to p_C = 1/k^2
+ * or less
+ */
+static void config_drops_per_dequeue_leave_room_for_any_real_overload(void)
+{
+	CHECK(DUALPI2_DROPS_PER_DEQUEUE >= 16, "limits p_C to less than 94 %%");
+	CHECK(DUALPI2_DROPS_PER_DEQUEUE <= 256, "long hold of the lock");
+}
+
+static void params_default_matches_configuration(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p = unit_params(&cfg);
+
+	CHECK_EQ(p.target_ns, 15000000);
+	CHECK_EQ(p.tupdate_ns, 16000000);
+	CHECK_EQ(p.alpha_gain, 11540474);	/* 41 * 2^48 / 10^9 */
+	CHECK_EQ(p.beta_gain, 230528006);	/* 819 * 2^48 / 10^9 */
+	CHECK_EQ(p.ramp_min_ns, 800000);	/* RFC 9332 figure 2 */
+	CHECK_EQ(p.ramp_max_ns, 1200000);
+	CHECK_EQ(p.floor_pkts, 2);
+	CHECK_EQ(p.c_weight, 10);
+	CHECK_EQ(p.l_weight, 90);
+	CHECK_EQ(p.coupling, 2);
+	CHECK_EQ(p.enter_q32, ONE / 2);		/* p_Cmax 25 % */
+	CHECK(!p.random && p.drop_overload, "flags");
+}
+
+static void params_flags_follow_configuration(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p;
+
+	cfg.signal = DUALPI2_SIGNAL_RANDOM;
+	p = unit_params(&cfg);
+	CHECK(p.random, "random");
+	cfg.signal = DUALPI2_SIGNAL_RECUR;
+	cfg.drop_overload = false;
+	p = unit_params(&cfg);
+	CHECK(!p.random && !p.drop_overload, "random or drop_overload");
+}
+
+static void params_any_configuration_converts_each_knob_alone(void)
+{
+	int i;
+
+	for (i = 0; i < 100000; i++) {
+		struct dualpi2_config cfg = unit_config();
+		struct dualpi2_params p;
+		u32 weight;
+
+		cfg.alpha = unit_any(1, DUALPI2_GAIN_MAX);
+		cfg.beta = unit_any(1, DUALPI2_GAIN_MAX);
+		cfg.target_us = unit_any(1, DUALPI2_TIME_MAX_US);
+		cfg.tupdate_us = unit_any(100, DUALPI2_TIME_MAX_US);
+		cfg.step_thresh_us = unit_any(0, DUALPI2_TIME_MAX_US);
+		cfg.ramp_us = unit_any(0, DUALPI2_TIME_MAX_US);
+		cfg.ramp_is_set = unit_rnd() & 1;
+		cfg.coupling = unit_any(1, 255);
+		cfg.c_protection_pct = unit_between(0, 100);
+		cfg.min_qlen_step_pkts = unit_any(0, U32_MAX);
+		p = unit_params(&cfg);
+
+		CHECK_EQ(p.alpha_gain, arith_gain(cfg.alpha));
+		CHECK_EQ(p.beta_gain, arith_gain(cfg.beta));
+		CHECK_EQ(p.target_ns, cfg.target_us * 1000ULL);
+		CHECK_EQ(p.tupdate_ns, cfg.tupdate_us * 1000ULL);
+		CHECK_EQ(p.coupling, cfg.coupling);
+		CHECK_EQ(p.inv_coupling_q32, ONE / cfg.coupling);
+		CHECK(p.ramp_min_ns <= p.ramp_max_ns, "ramp upside down");
+
+		/* strict priority, either way, is not to be had (R23) */
+		weight = cfg.c_protection_pct;
+		CHECK_EQ(p.c_weight, weight == 0 ? 1 :
+				     weight == 100 ? 99 : weight);
+		CHECK_EQ(p.c_weight + p.l_weight, 100);
+
+		/* RFC 9332: no native mark if the queue holds <= Th_len packets,
+		 * and Th_len is 1 at least
+		 */
+		weight = cfg.min_qlen_step_pkts;
+		CHECK_EQ(p.floor_pkts, weight == U32_MAX ? U32_MAX :
+				       weight < 1 ? 2 : weight + 1);
+	}
+}
+
+static void params_overload_thresholds_match_vectors(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(vec_overload); i++) {
+		struct dualpi2_params p = unit_params_k(vec_overload[i].k);
+
+		CHECK_EQ(p.enter_q32, vec_overload[i].enter);
+		CHECK_NEAR(p.leave_q32, vec_overload[i].leave,
+			   vec_overload[i].leave_tol);
+		CHECK(p.leave_q32 < p.enter_q32, "no hysteresis");
+	}
+}
+
+static void ramp_vectors_match(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(vec_ramp); i++) {
+		struct dualpi2_config cfg = unit_config();
+		struct dualpi2_params p;
+
+		cfg.step_thresh_us = vec_ramp[i].thresh_us;
+		cfg.ramp_is_set = vec_ramp[i].is_set;
+		cfg.ramp_us = vec_ramp[i].is_set ? vec_ramp[i].ramp_us : 12345;
+		p = unit_params(&cfg);
+		CHECK_EQ(p.ramp_min_ns, vec_ramp[i].min_ns);
+		CHECK_EQ(p.ramp_max_ns, vec_ramp[i].max_ns);
+		CHECK_NEAR(dualpi2_native_q32(&p, vec_ramp[i].delay_ns, 2),
+			   vec_ramp[i].want, vec_ramp[i].tol);
+	}
+}
+
+static void ramp_default_width_is_40_percent_of_the_threshold(void)
+{
+	u32 us;
+
+	for (us = 0; us <= DUALPI2_TIME_MAX_US; us += 1 + us / 100) {
+		struct dualpi2_config cfg = unit_config();
+
+		cfg.step_thresh_us = us;
+		CHECK_EQ(dualpi2_ramp_us(&cfg), us * 2ULL / 5);
+		cfg.ramp_is_set = true;
+		cfg.ramp_us = us / 3;
+		CHECK_EQ(dualpi2_ramp_us(&cfg), us / 3);
+	}
+}
+
+static void ramp_any_delay_is_monotone_and_within_0_to_1(void)
+{
+	int i, j;
+
+	for (i = 0; i < 2000; i++) {
+		struct dualpi2_config cfg = unit_config();
+		struct dualpi2_params p;
+		u64 delay = 0, last = 0;
+
+		cfg.step_thresh_us = unit_any(0, DUALPI2_TIME_MAX_US);
+		cfg.ramp_us = unit_any(0, DUALPI2_TIME_MAX_US);
+		cfg.ramp_is_set = unit_rnd() & 1;
+		p = unit_params(&cfg);
+		CHECK_EQ(dualpi2_native_q32(&p, 0, 2), 0);
+		for (j = 0; j < 50; j++) {
+			u64 got;
+
+			delay += unit_any(0, p.ramp_max_ns / 16 + 1);
+			got = dualpi2_native_q32(&p, delay, 2);
+			CHECK(got >= last && got <= ONE, "at %llu ns",
+			      (ull)delay);
+			last = got;
+		}
+		CHECK_EQ(dualpi2_native_q32(&p, UINT64_MAX, 2), ONE);
+	}
+}
+
+static void ramp_step_marks_only_above_the_threshold(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p;
+
+	cfg.ramp_is_set = true;
+	cfg.ramp_us = 0;
+	p = unit_params(&cfg);
+	CHECK_EQ(dualpi2_native_q32(&p, 1000000, 2), 0);
+	CHECK_EQ(dualpi2_native_q32(&p, 1000001, 2), ONE);
+	cfg.step_thresh_us = 0;
+	p = unit_params(&cfg);
+	CHECK_EQ(dualpi2_native_q32(&p, 0, 2), 0);
+	CHECK_EQ(dualpi2_native_q32(&p, 1, 2), ONE);
+}
+
+static void ramp_step_in_packets_ignores_delay(void)
+{
+	static const u32 thresholds[] = { 1, 2, 5, 1000, U32_MAX - 1 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
+		struct dualpi2_config cfg = unit_config();
+		u32 pkts = thresholds[i];
+		struct dualpi2_params p;
+
+		cfg.step_thresh_pkts = pkts;
+		p = unit_params(&cfg);
+		CHECK_EQ(dualpi2_native_q32(&p, UINT64_MAX, pkts), 0);
+		CHECK_EQ(dualpi2_native_q32(&p, 0, pkts), 0);
+		CHECK_EQ(dualpi2_native_q32(&p, 0, pkts + 1), ONE);
+		CHECK_EQ(dualpi2_native_q32(&p, UINT64_MAX, U32_MAX), ONE);
+	}
+}
+
+/* RFC 9332 A.1: 0 while the queue holds no more than Th_len packets, by default
+ * a single one; asked at enqueue, the packet itself included.
+ */
+static void native_ok_floor_is_more_than_th_len_packets(void)
+{
+	static const u32 th_len[] = { 0, 1, 2, 3, 10, 65535, U32_MAX - 1,
+				      U32_MAX };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(th_len); i++) {
+		struct dualpi2_config cfg = unit_config();
+		u32 least = th_len[i] > 1 ? th_len[i] : 1;
+		struct dualpi2_params p;
+
+		cfg.min_qlen_step_pkts = th_len[i];
+		p = unit_params(&cfg);
+		CHECK(!dualpi2_native_ok(&p, 1), "a lone packet");
+		if (least < U32_MAX) {
+			CHECK(!dualpi2_native_ok(&p, least), "%u packets",
+			      least);
+			CHECK(dualpi2_native_ok(&p, least + 1), "%u packets",
+			      least + 1);
+		} else {
+			CHECK(!dualpi2_native_ok(&p, U32_MAX - 1),
+			      "U32_MAX - 1 packets");
+		}
+	}
+}
+
+/* RFC 9332 A.1: no coupled or Classic signal while both queues together hold
+ * less than two MTU; a jumbo MTU does not raise that (C16).
+ */
+static void low_threshold_is_two_mtu_of_1514_at_most(void)
+{
+	static const struct { u32 mtu, low; } rows[] = {
+		{ 68, 136 }, { 82, 164 }, { 576, 1152 }, { 1500, 3000 },
+		{ 1514, 3028 }, { 1515, 3028 }, { 1518, 3028 }, { 9014, 3028 },
+		{ 65550, 3028 }, { 2147483647U, 3028 }, { 2147483661U, 3028 },
+		{ U32_MAX, 3028 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		CHECK(dualpi2_is_low(rows[i].low - 1, rows[i].mtu),
+		      "mtu %u", rows[i].mtu);
+		CHECK(!dualpi2_is_low(rows[i].low, rows[i].mtu),
+		      "mtu %u", rows[i].mtu);
+		CHECK(dualpi2_is_low(0, rows[i].mtu), "mtu %u", rows[i].mtu);
+		CHECK(!dualpi2_is_low(U32_MAX, rows[i].mtu),
+		      "mtu %u", rows[i].mtu);
+	}
+}
+
+static void memory_default_matches_vectors(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(vec_memory); i++) {
+		struct dualpi2_config cfg = unit_config();
+
+		cfg.limit_pkts = vec_memory[i].limit;
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, vec_memory[i].mtu),
+			 vec_memory[i].want);
+	}
+}
+
+static void memory_set_by_user_ignores_limit_and_mtu(void)
+{
+	static const u32 bytes[] = { 1, 1000000, U32_MAX };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(bytes); i++) {
+		struct dualpi2_config cfg = unit_config();
+
+		cfg.memory_limit_is_set = true;
+		cfg.memory_limit_bytes = bytes[i];
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 1514), bytes[i]);
+		cfg.limit_pkts = U32_MAX;
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, U32_MAX), bytes[i]);
+	}
+}
+
+static const struct unit_test params_tests[] = {
+	TEST(config_default_is_that_of_rfc_and_paper),
+	TEST(config_limits_exclude_harm),
+	TEST(config_drops_per_dequeue_leave_room_for_any_real_overload),
+	TEST(params_default_matches_configuration),
+	TEST(params_flags_follow_configuration),
+	TEST(params_any_configuration_converts_each_knob_alone),
+	TEST(params_overload_thresholds_match_vectors),
+	TEST(ramp_vectors_match),
+	TEST(ramp_default_width_is_40_percent_of_the_threshold),
+	TEST(ramp_any_delay_is_monotone_and_within_0_to_1),
+	TEST(ramp_step_marks_only_above_the_threshold),
+	TEST(ramp_step_in_packets_ignores_delay),
+	TEST(native_ok_floor_is_more_than_th_len_packets),
+	TEST(low_threshold_is_two_mtu_of_1514_at_most),
+	TEST(memory_default_matches_vectors),
+	TEST(memory_set_by_user_ignores_limit_and_mtu),
+};

@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Scheduler: weighted round robin by bytes, in favour of L4S, that starves
+ * neither queue (RFC 9332 2.5.1, R22 to R24).
+ */
+
+static struct dualpi2_params sched_params(u32 c_protection_pct)
+{
+	struct dualpi2_config cfg = unit_config();
+
+	cfg.c_protection_pct = c_protection_pct;
+	return unit_params(&cfg);
+}
+
+static u32 sched_weight(u32 c_protection_pct)
+{
+	return c_protection_pct < 1 ? 1 :
+	       c_protection_pct > 99 ? 99 : c_protection_pct;
+}
+
+/* send one packet, both queues have more */
+static enum dualpi2_queue sched_send(const struct dualpi2_params *p,
+				     struct dualpi2_vars *v,
+				     const u32 bytes[DUALPI2_QUEUES])
+{
+	enum dualpi2_queue queue = dualpi2_sched_pick(v, 1, 1);
+
+	dualpi2_sched_charge(p, v, queue, bytes[queue]);
+	return queue;
+}
+
+static void sched_pick_is_work_conserving(void)
+{
+	static const s32 credits[] = {
+		INT32_MIN, -1000000, -1, 0, 1, 1000000, INT32_MAX,
+	};
+	unsigned int i, c, l;
+
+	for (i = 0; i < ARRAY_SIZE(credits); i++) {
+		struct dualpi2_params p = unit_params_k(2);
+		struct dualpi2_vars v = unit_vars(&p);
+
+		v.credit = credits[i];
+		for (c = 0; c < 3; c++) {
+			for (l = 0; l < 3; l++) {
+				u32 c_pkts = c == 2 ? U32_MAX : c;
+				u32 l_pkts = l == 2 ? U32_MAX : l;
+				enum dualpi2_queue got;
+
+				if (!c && !l)
+					continue;
+				got = dualpi2_sched_pick(&v, c_pkts, l_pkts);
+				CHECK(got == DUALPI2_QUEUE_C ? c > 0 : l > 0,
+				      "picks an empty queue, credit %d",
+				      credits[i]);
+			}
+		}
+		CHECK_EQ(v.credit, credits[i]);
+	}
+}
+
+/* Priority: with as much credit either way it is L4S's turn. */
+static void sched_even_credit_favours_l4s(void)
+{
+	struct dualpi2_params p = unit_params_k(2);
+	struct dualpi2_vars v = unit_vars(&p);
+
+	v.credit = 0;
+	CHECK_EQ(dualpi2_sched_pick(&v, 1, 1), DUALPI2_QUEUE_L);
+	v.credit = 1;
+	CHECK_EQ(dualpi2_sched_pick(&v, 1, 1), DUALPI2_QUEUE_C);
+}
+
+static void sched_backlogged_shares_converge_to_the_weights(void)
+{
+	static const struct { u32 min, max; } sizes[] = {
+		{ 64, 65535 }, { 1500, 1500 }, { 64, 64 }, { 40, 1514 },
+	};
+	unsigned int pct, i, n;
+
+	for (pct = 0; pct <= 100; pct++)
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct dualpi2_params p = sched_params(pct);
+		struct dualpi2_vars v = unit_vars(&p);
+		double want = sched_weight(pct), c_pct;
+		u64 sent[DUALPI2_QUEUES] = { 0 };
+		u32 bytes[DUALPI2_QUEUES];
+
+		bytes[0] = unit_between(sizes[i].min, sizes[i].max);
+		bytes[1] = unit_between(sizes[i].min, sizes[i].max);
+		for (n = 0; n < 6000; n++) {
+			enum dualpi2_queue queue = sched_send(&p, &v, bytes);
+
+			sent[queue] += bytes[queue];
+			bytes[queue] = unit_between(sizes[i].min,
+						    sizes[i].max);
+		}
+		c_pct = 100.0 * sent[0] / (sent[0] + sent[1]);
+		/* Credit is within 100 of the greatest packet, plus the start:
+		 * some 200 packets' bytes times weight, of 6000 packets.
+		 */
+		CHECK(fabs(c_pct - want) < 0.6 ||
+		      fabs(c_pct - want) < 3.0 * (want > 50 ? 100 - want : want) / 100,
+		      "%u %%: %.3f %% of the bytes", pct, c_pct);
+	}
+}
+
+/* Exactly: |l_weight * C bytes - c_weight * L bytes| is bounded for ever. */
+static void sched_backlogged_shares_never_drift(void)
+{
+	unsigned int pct, n;
+
+	for (pct = 0; pct <= 100; pct += 5) {
+		struct dualpi2_params p = sched_params(pct);
+		struct dualpi2_vars v = unit_vars(&p);
+		s64 start = v.credit, debt = 0;
+		s64 w = sched_weight(pct);
+		u32 bytes[DUALPI2_QUEUES] = { 1500, 1500 };
+
+		for (n = 0; n < 20000; n++) {
+			enum dualpi2_queue queue = sched_send(&p, &v, bytes);
+
+			debt += queue == DUALPI2_QUEUE_L ?
+				bytes[queue] * w :
+				-(s64)bytes[queue] * (100 - w);
+			bytes[queue] = unit_between(64, 65535);
+			CHECK(v.credit == start + debt, "credit %d", v.credit);
+			CHECK(start + debt <= 65535 * 100 &&
+			      start + debt >= -65535 * 100, "credit %d",
+			      v.credit);
+		}
+	}
+}
+
+/*
+ * Wait of a Classic packet (R23, G2).  Credit is above 0 before a Classic packet
+ * of S bytes is sent, so it is above -S * l_weight after, and L4S sends no more
+ * once it is above 0: fewer than S * l_weight / c_weight bytes and the packet
+ * that crosses 0.  From the start, the same with S = MTU and l_weight less
+ * c_weight, and not fewer but up to as many.
+ */
+static void sched_classic_packet_waits_for_bounded_l4s_bytes(void)
+{
+	unsigned int pct, n;
+
+	for (pct = 0; pct <= 100; pct++) {
+		struct dualpi2_params p = sched_params(pct);
+		struct dualpi2_vars v = unit_vars(&p);
+		u32 w = sched_weight(pct), bytes[DUALPI2_QUEUES];
+		u64 since = 0, bound;
+
+		bytes[0] = unit_between(64, 65535);
+		bytes[1] = unit_between(64, 65535);
+		bound = w < 50 ? 1514 * (100 - 2 * w) / w + 1 : 1;
+		for (n = 0; n < 5000; n++) {
+			enum dualpi2_queue queue = sched_send(&p, &v, bytes);
+
+			if (queue == DUALPI2_QUEUE_L) {
+				CHECK(since < bound,
+				      "%u %%: %llu L4S bytes before Classic, less than %llu",
+				      pct, (ull)since, (ull)bound);
+				since += bytes[queue];
+			} else {
+				/* least integer that is not below S * l / c */
+				bound = (bytes[queue] * (100ULL - w) + w - 1) /
+					w;
+				since = 0;
+			}
+			bytes[queue] = unit_between(64, 65535);
+		}
+	}
+}
+
+/* and the mirror image, for c_protection above 50 */
+static void sched_l4s_packet_waits_for_bounded_classic_bytes(void)
+{
+	unsigned int pct, n;
+
+	for (pct = 0; pct <= 100; pct++) {
+		struct dualpi2_params p = sched_params(pct);
+		struct dualpi2_vars v = unit_vars(&p);
+		u32 w = sched_weight(pct), bytes[DUALPI2_QUEUES];
+		u64 since = 0, bound = UINT64_MAX;
+
+		bytes[0] = unit_between(64, 65535);
+		bytes[1] = unit_between(64, 65535);
+		for (n = 0; n < 5000; n++) {
+			enum dualpi2_queue queue = sched_send(&p, &v, bytes);
+
+			if (queue == DUALPI2_QUEUE_C) {
+				CHECK(since <= bound,
+				      "%u %%: %llu Classic bytes before L4S",
+				      pct, (ull)since);
+				since += bytes[queue];
+			} else {
+				bound = (u64)bytes[queue] * w / (100 - w);
+				since = 0;
+			}
+			bytes[queue] = unit_between(64, 65535);
+		}
+	}
+}
+
+/* Equal packets at 10 %: nine of L4S, one of Classic, and so on. */
+static void sched_default_weight_sends_nine_to_one(void)
+{
+	struct dualpi2_params p = unit_params_k(2);
+	struct dualpi2_vars v = unit_vars(&p);
+	static const u32 bytes[DUALPI2_QUEUES] = { 1514, 1514 };
+	int n, run = 0;
+
+	for (n = 0; n < 1000; n++) {
+		if (sched_send(&p, &v, bytes) == DUALPI2_QUEUE_L) {
+			run++;
+			CHECK(run <= 9, "%d L4S packets in a row", run);
+			continue;
+		}
+		CHECK_EQ(run, 9);
+		run = 0;
+	}
+}
+
+static void sched_any_length_never_overflows_credit(void)
+{
+	unsigned int pct, n;
+
+	for (pct = 0; pct <= 100; pct++) {
+		struct dualpi2_params p = sched_params(pct);
+		struct dualpi2_vars v;
+		u32 bytes[DUALPI2_QUEUES] = { U32_MAX, U32_MAX };
+		s64 credit;
+
+		memset(&v, 0, sizeof(v));
+		dualpi2_vars_init(&p, &v, U32_MAX, 0);
+		credit = v.credit;
+		for (n = 0; n < 1000; n++) {
+			enum dualpi2_queue queue = sched_send(&p, &v, bytes);
+			s64 len = bytes[queue] < 1 << 24 ? bytes[queue] :
+							   1 << 24;
+
+			credit += queue == DUALPI2_QUEUE_L ?
+				  len * p.c_weight : -len * p.l_weight;
+			CHECK(credit == v.credit, "credit %d, want %lld",
+			      v.credit, (long long)credit);
+			CHECK(credit <= 99LL << 24 && credit >= -(99LL << 24),
+			      "credit %lld", (long long)credit);
+			bytes[queue] = n < 100 ? U32_MAX : unit_any(0, U32_MAX);
+		}
+	}
+}
+
+static void sched_start_credit_matches_vectors(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(vec_credit); i++) {
+		struct dualpi2_params p = sched_params(vec_credit[i].percent);
+		s32 got = dualpi2_credit_start(&p, vec_credit[i].mtu);
+
+		CHECK(got == -(s64)vec_credit[i].want,
+		      "mtu %llu, %llu %%: %d, want -%llu",
+		      (ull)vec_credit[i].mtu, (ull)vec_credit[i].percent, got,
+		      (ull)vec_credit[i].want);
+	}
+}
+
+/* 12.1 kB in favour of L4S by default (R22) */
+static void sched_start_credit_default_is_eight_mtu(void)
+{
+	struct dualpi2_params p = unit_params_k(2);
+
+	CHECK(dualpi2_credit_start(&p, 1514) == -121120, "%d",
+	      dualpi2_credit_start(&p, 1514));
+	CHECK(dualpi2_credit_start(&p, 68) == -5440, "%d",
+	      dualpi2_credit_start(&p, 68));
+}
+
+/* Credit counts what one queue sends while the other waits, and begins anew once
+ * L4S has been empty.  Lengths here are left after sending.
+ */
+static void sched_sent_charges_while_both_wait(void)
+{
+	enum { KEEP, CHARGE, ANEW };
+	static const struct {
+		enum dualpi2_queue queue;
+		u32 c_pkts, l_pkts;
+		int want;
+	} rows[] = {
+		{ DUALPI2_QUEUE_L, 0, 0, ANEW },	/* idle */
+		{ DUALPI2_QUEUE_L, 1, 0, CHARGE },	/* Classic waited */
+		{ DUALPI2_QUEUE_L, 0, 1, KEEP },	/* alone */
+		{ DUALPI2_QUEUE_L, 1, 1, CHARGE },
+		{ DUALPI2_QUEUE_L, 1000, 1000, CHARGE },
+		{ DUALPI2_QUEUE_C, 0, 0, ANEW },	/* idle */
+		{ DUALPI2_QUEUE_C, 1, 0, ANEW },	/* alone */
+		{ DUALPI2_QUEUE_C, 0, 1, CHARGE },	/* L4S waited */
+		{ DUALPI2_QUEUE_C, 1, 1, CHARGE },
+		{ DUALPI2_QUEUE_C, 1000, 1000, CHARGE },
+	};
+	unsigned int i, pct;
+
+	for (pct = 0; pct <= 100; pct += 10)
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct dualpi2_params p = sched_params(pct);
+		struct dualpi2_vars v = unit_vars(&p);
+		s32 before = rows[i].queue == DUALPI2_QUEUE_C ? 500 : -500;
+		s32 w = sched_weight(pct), want = before;
+
+		v.credit = before;
+		dualpi2_sched_sent(&p, &v, rows[i].queue, 777, rows[i].c_pkts,
+				   rows[i].l_pkts, 1514);
+		if (rows[i].want == ANEW)
+			want = 1514 * (2 * w - 100);
+		else if (rows[i].want == CHARGE)
+			want += rows[i].queue == DUALPI2_QUEUE_L ?
+				777 * w : -777 * (100 - w);
+		CHECK(v.credit == want, "row %u, %u %%: credit %d, want %d", i,
+		      pct, v.credit, want);
+	}
+}
+
+struct sched_sim {
+	struct dualpi2_params p;
+	struct dualpi2_vars v;
+	u32 len[DUALPI2_QUEUES];
+};
+
+static struct sched_sim sched_sim_start(u32 pct)
+{
+	struct sched_sim s;
+
+	memset(&s, 0, sizeof(s));
+	s.p = sched_params(pct);
+	s.v = unit_vars(&s.p);
+	return s;
+}
+
+static enum dualpi2_queue sched_sim_send(struct sched_sim *s, u32 bytes)
+{
+	enum dualpi2_queue queue = dualpi2_sched_pick(&s->v, s->len[0],
+						      s->len[1]);
+
+	CHECK(s->len[queue], "picks an empty queue");
+	s->len[queue]--;
+	dualpi2_sched_sent(&s->p, &s->v, queue, bytes, s->len[0], s->len[1],
+			   1514);
+	return queue;
+}
+
+/* Any pattern of arrivals: a Classic packet waits for no more L4S bytes than
+ * from the start, or after the Classic packet before it, whichever is more, and
+ * the packet that crosses 0; likewise L4S for Classic.  Credit stays bounded.
+ */
+static void sched_any_arrivals_bound_wait_and_credit(void)
+{
+	unsigned int pct, n;
+
+	for (pct = 0; pct <= 100; pct++) {
+		struct sched_sim s = sched_sim_start(pct);
+		u32 w = sched_weight(pct), mode = 0;
+		/* bytes that one sent since the other's packet waits */
+		u64 c_wait = 0, l_wait = 0;
+		/* packets of 65535 bytes at most */
+		u64 c_bound = 65535ULL * (100 - w) / w + 65535;
+		u64 l_bound = 65535ULL * w / (100 - w) + 65535;
+		s64 limit = 65535LL * 99 + 1514 * 98;
+
+		for (n = 0; n < 10000; n++) {
+			u32 bytes = unit_any(64, 65535);
+
+			if (n % 50 == 0)
+				mode = unit_rnd() % 8;
+			s.len[0] += mode & 1 || unit_rnd() % 4 == 0;
+			s.len[1] += mode & 2 || unit_rnd() % 4 == 0;
+			if (mode & 4 && n % 50 == 10)
+				s.len[1] += 10;
+			if (!s.len[0] && !s.len[1])
+				continue;
+			if (!s.len[0])
+				c_wait = 0;
+			if (!s.len[1])
+				l_wait = 0;
+			if (sched_sim_send(&s, bytes) == DUALPI2_QUEUE_C) {
+				l_wait += bytes;
+				c_wait = 0;
+			} else {
+				c_wait += s.len[0] ? bytes : 0;
+				l_wait = 0;
+			}
+			CHECK(c_wait <= c_bound, "%u %%: Classic waits for %llu bytes",
+			      pct, (ull)c_wait);
+			CHECK(!s.len[1] || l_wait <= l_bound,
+			      "%u %%: L4S waits for %llu bytes", pct,
+			      (ull)l_wait);
+			CHECK(s.v.credit <= limit && s.v.credit >= -limit,
+			      "credit %d", s.v.credit);
+		}
+	}
+}
+
+/* R22: after L4S was empty, a burst of up to nine MTU is not interrupted by a
+ * backlogged Classic queue, whatever Classic sent before.
+ */
+static void sched_l4s_burst_after_pause_is_not_interrupted(void)
+{
+	u32 pause, burst, i;
+
+	for (pause = 1; pause < 100; pause++) {
+		struct sched_sim s = sched_sim_start(10);
+
+		s.len[0] = 100000;
+		for (burst = 1; burst <= 9; burst++) {
+			for (i = 0; i < pause; i++)
+				CHECK_EQ(sched_sim_send(&s, 1514),
+					 DUALPI2_QUEUE_C);
+			s.len[1] = burst;
+			for (i = 0; i < burst; i++)
+				CHECK_EQ(sched_sim_send(&s, 1514),
+					 DUALPI2_QUEUE_L);
+		}
+		/* but the tenth */
+		CHECK_EQ(sched_sim_send(&s, 1514), DUALPI2_QUEUE_C);
+		s.len[1] = 10;
+		for (i = 0; i < 9; i++)
+			CHECK_EQ(sched_sim_send(&s, 1514), DUALPI2_QUEUE_L);
+		CHECK_EQ(sched_sim_send(&s, 1514), DUALPI2_QUEUE_C);
+	}
+}
+
+/* However L4S times its pauses, Classic packets of the same size get at least
+ * their weight, rounded to whole packets: the start credit covers
+ * (l_weight - c_weight) / c_weight packets, and one crosses 0.
+ */
+static void sched_classic_share_holds_against_any_l4s_timing(void)
+{
+	static const u32 weights[] = { 1, 5, 10, 25, 50, 75, 99 };
+	unsigned int i, idle, n;
+
+	for (i = 0; i < ARRAY_SIZE(weights); i++)
+	for (idle = 1; idle <= 40; idle++) {
+		struct sched_sim s = sched_sim_start(weights[i]);
+		u64 sent[DUALPI2_QUEUES] = { 0 };
+		u32 w = weights[i], turn = w < 50 ? (100 - 2 * w) / w + 1 : 1;
+
+		if (turn < (100 - w) / w + 1)
+			turn = (100 - w) / w + 1;
+		s.len[0] = 1000000;
+		for (n = 0; n < 20000; n++) {
+			enum dualpi2_queue queue;
+
+			/* L4S leaves its queue empty for every idle-th */
+			s.len[1] = n % idle ? 1 : 0;
+			queue = sched_sim_send(&s, 1514);
+			sent[queue]++;
+		}
+		CHECK(sent[0] * (turn + 1) + turn >= n,
+		      "%u %%: %llu of %u packets, pause each %u", w,
+		      (ull)sent[0], n, idle);
+	}
+}
+
+static const struct unit_test sched_tests[] = {
+	TEST(sched_pick_is_work_conserving),
+	TEST(sched_even_credit_favours_l4s),
+	TEST(sched_backlogged_shares_converge_to_the_weights),
+	TEST(sched_backlogged_shares_never_drift),
+	TEST(sched_classic_packet_waits_for_bounded_l4s_bytes),
+	TEST(sched_l4s_packet_waits_for_bounded_classic_bytes),
+	TEST(sched_default_weight_sends_nine_to_one),
+	TEST(sched_any_length_never_overflows_credit),
+	TEST(sched_sent_charges_while_both_wait),
+	TEST(sched_any_arrivals_bound_wait_and_credit),
+	TEST(sched_l4s_burst_after_pause_is_not_interrupted),
+	TEST(sched_classic_share_holds_against_any_l4s_timing),
+	TEST(sched_start_credit_matches_vectors),
+	TEST(sched_start_credit_default_is_eight_mtu),
+};

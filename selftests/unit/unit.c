@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Runs all unit tests of the DualPI2 algorithm, prints KTAP.
+ *
+ *	unit [-x] [-s seed] [name]
+ *
+ * -x ends at the first failure, -s takes another seed, name runs only the tests
+ * whose names begin with it.
+ *
+ * The tests are one translation unit, so that gcov sees every inline function
+ * of the header once and sums up what all tests do to it.
+ */
+#include "unit.h"
+#include "vectors.h"
+
+#include "test_arith.c"
+#include "test_params.c"
+#include "test_pi.c"
+#include "test_spacer.c"
+#include "test_profile.c"
+#include "test_verdict.c"
+#include "test_overload.c"
+#include "test_sched.c"
+
+#define SUITE(tests)	{ tests, ARRAY_SIZE(tests) }
+
+static const struct {
+	const struct unit_test *tests;
+	unsigned int count;
+} unit_suites[] = {
+	SUITE(arith_tests),
+	SUITE(params_tests),
+	SUITE(pi_tests),
+	SUITE(spacer_tests),
+	SUITE(profile_tests),
+	SUITE(verdict_tests),
+	SUITE(overload_tests),
+	SUITE(sched_tests),
+};
+
+static bool unit_run(const struct unit_test *test)
+{
+	unit_state = unit_seed;
+	if (setjmp(unit_end))
+		return false;
+	test->run();
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int i, j, number = 0, passed = 0, failed = 0;
+	const char *only = "";
+	bool exit_first = false;
+
+	for (i = 1; i < (unsigned int)argc; i++) {
+		if (!strcmp(argv[i], "-x"))
+			exit_first = true;
+		else if (!strcmp(argv[i], "-s") && i + 1 < (unsigned int)argc)
+			unit_seed = strtoull(argv[++i], NULL, 0);
+		else
+			only = argv[i];
+	}
+
+	for (i = 0; i < ARRAY_SIZE(unit_suites); i++)
+		for (j = 0; j < unit_suites[i].count; j++)
+			number += !strncmp(unit_suites[i].tests[j].name, only,
+					   strlen(only));
+	printf("KTAP version 1\n1..%u\n# seed 0x%llx, %zu-bit\n", number,
+	       (ull)unit_seed, 8 * sizeof(void *));
+
+	for (i = 0; i < ARRAY_SIZE(unit_suites); i++) {
+		for (j = 0; j < unit_suites[i].count; j++) {
+			const struct unit_test *test = &unit_suites[i].tests[j];
+			bool ok;
+
+			if (strncmp(test->name, only, strlen(only)))
+				continue;
+			ok = unit_run(test);
+			passed += ok;
+			failed += !ok;
+			printf("%sok %u - %s\n", ok ? "" : "not ",
+			       passed + failed, test->name);
+			fflush(stdout);
+			if (!ok && exit_first)
+				return 1;
+		}
+	}
+	printf("# checks:%llu\n", unit_checks);
+	printf("# pass:%u fail:%u skip:0\n", passed, failed);
+	return failed || !passed;
+}
