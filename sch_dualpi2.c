@@ -235,15 +235,23 @@ static bool dualpi2_set_ce(struct sk_buff *skb)
 	const struct dualpi2_cb *cb = dualpi2_cb(skb);
 	unsigned int offset = cb->ip_offset;
 	bool ipv6 = cb->flags & DUALPI2_CB_IPV6;
+	struct iphdr *ip;
 
 	if (skb_shared(skb) ||
 	    skb_ensure_writable(skb, offset + (ipv6 ? sizeof(struct ipv6hdr) :
 						      sizeof(struct iphdr))))
 		return false;
-	if (ipv6)
+	if (ipv6) {
 		IP6_ECN_set_ce(skb, (struct ipv6hdr *)(skb->data + offset));
-	else
-		IP_ECN_set_ce((struct iphdr *)(skb->data + offset));
+		return true;
+	}
+	ip = (struct iphdr *)(skb->data + offset);
+	IP_ECN_set_ce(ip);
+	/* The sum over a header is never +0, so its complement, which some
+	 * updates come to, is to be the other zero (RFC 1624, section 3).
+	 */
+	if (ip->check == CSUM_MANGLED_0)
+		ip->check = 0;
 	return true;
 }
 

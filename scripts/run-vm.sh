@@ -27,8 +27,8 @@ usage() {
 	  --show-kernel-log   print the kernel log on stderr at the end
 
 	The command sees the host's root file system (its changes are lost), the repository (writable), the
-	caller's working directory (or the repository, if that lies in /tmp and is not given with --rw), the
-	variables DUALPI2_* (DUALPI2_VM is set), /tmp in memory, and no network but loopback.
+	caller's working directory (the repository, if the machine does not have that directory), the variables
+	DUALPI2_* (DUALPI2_VM is set), /tmp in memory, and no network but loopback.
 
 	With --virtual-time the root is a copy in memory of the usual programs (scripts/vm-image.sh lists them)
 	and of the repository, whose changes are lost too. Each access to a --rw directory then costs an
@@ -124,26 +124,15 @@ results=$work/results
 mkdir "$results"
 realpath -e "$KMODS" >"$results/modules"
 if [ -n "$virtual_time" ]; then
-	# The repository joins the image, with the directories above it. "memory" is a link to / while packing.
-	ln -s / "$work/memory"
-	prune=(-path "memory$DUALPI2_ROOT/.git")
+	# The repository and what else is wanted, for vm-init.sh to unpack. Files may vanish meanwhile.
+	prune=(-path "$DUALPI2_ROOT/.git")
 	for dir in "${rw[@]}"; do
-		prune+=(-o -path "memory$dir/*")
+		prune+=(-o -path "$dir/*")
 	done
-	(
-		cat "$initramfs"
-		cd "$work"
-		for path in "$DUALPI2_ROOT" "${preload[@]}"; do
-			printf '%s\n' "memory$path" | awk -F/ '{
-				dir = $1
-				for (i = 2; i < NF; i++) print dir = dir "/" $i
-			}'
-			find "memory$path" \( "${prune[@]}" \) -prune -o -print 2>/dev/null || true
-		done | cpio --quiet -o -H newc 2>"$work/cpio.log" || true # files may vanish meanwhile
-	) >"$work/initramfs"
-	tail -c 1024 "$work/initramfs" | grep -q -a 'TRAILER!!!' ||
+	find "$DUALPI2_ROOT" "${preload[@]}" \( "${prune[@]}" \) -prune -o -print 2>/dev/null |
+		sed 's,^/,,' | (cd / && cpio --quiet -o -H newc) >"$results/preload" 2>"$work/cpio.log" || true
+	tail -c 1024 "$results/preload" | grep -q -a 'TRAILER!!!' ||
 		die "cannot copy the repository: $(tail -n 1 "$work/cpio.log"); free some disk space in ${TMPDIR:-/tmp}"
-	initramfs=$work/initramfs
 else
 	rw=("$DUALPI2_ROOT" "${rw[@]}")
 	# The machine's own /tmp would hide a cache directory there.
@@ -151,16 +140,15 @@ else
 fi
 printf '%s\n' "${rw[@]}" | awk 'NF && !seen[$0]++' >"$results/rw"
 
+# The working directory, if the machine has it.
 cwd=$PWD
-case $cwd/ in
-/tmp/* | /run/* | /dev/* | /proc/* | /sys/*)
+if [ -n "$virtual_time" ] || [[ $cwd/ =~ ^/(tmp|run|dev|proc|sys)/ ]]; then
 	visible=''
-	while read -r dir; do
+	for dir in "$DUALPI2_ROOT" "${rw[@]}" "${preload[@]}"; do
 		[[ $cwd/ != "$dir"/* ]] || visible=1
-	done < <(echo "$DUALPI2_ROOT"; cat "$results/rw")
+	done
 	[ -n "$visible" ] || cwd=$DUALPI2_ROOT
-	;;
-esac
+fi
 {
 	for name in "${!DUALPI2_@}"; do
 		printf 'export %s=%q\n' "$name" "${!name}"
@@ -233,7 +221,7 @@ last_words() {
 	cat "$work/qemu.log" >&2
 }
 
-complaint='BUG:|WARNING:|Oops|\] RIP: |Call Trace:|unregister_netdevice: waiting|rcu: INFO'
+complaint='Kernel panic|BUG:|WARNING:|Oops|\] RIP: |Call Trace:|unregister_netdevice: waiting|rcu: INFO'
 kernel_log >"$work/log"
 [ -z "$show_log" ] || cat "$work/log" >&2
 if [ -z "$allow_warnings" ]; then

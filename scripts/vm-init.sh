@@ -9,7 +9,7 @@
 # machine is idle, which virtual time needs.
 #
 # The results directory comes from the host with: modules (path of the kernel's modules), rw (the
-# writable directories, one a line) and command. It goes back with: rc, kmsg.
+# writable directories, one a line), command and perhaps preload (files to unpack). It goes back with: rc, kmsg.
 
 set -u
 
@@ -57,8 +57,7 @@ stage1() {
 		mount -t tmpfs -o mode=1777,size=75% "$dir" "/root/$dir"
 	done
 	chmod 755 /root/run
-	# The repository may lie in /tmp.
-	[ ! -d /memory/tmp ] || cp -a /memory/tmp/. /root/tmp/
+	[ ! -e /results/preload ] || (cd /root && cpio -i -d -m -u </results/preload) || give_up "cannot unpack the repository"
 	n=0
 	while read -r dir; do
 		mkdir -p "/root$dir"

@@ -580,7 +580,7 @@ static inline u64 dualpi2_overload_ns(const struct dualpi2_vars *v, u64 now_ns)
  * added in 64 bits and clamped last: the integral term is below 2^58 before and
  * 2^61 after it is scaled by up to DUALPI2_LATE_MAX_RATIO.  Greater ratios occur
  * with a delay of 0 only; then no term is positive, and one that is cut to 2^44,
- * 4096 times the whole range, takes any p' to 0 all the same.
+ * 4096 times the whole range, takes p' to 0 as surely as the whole of it.
  */
 static inline void dualpi2_pi_step(const struct dualpi2_params *p,
 				   struct dualpi2_vars *v, u64 delay_ns,
@@ -940,7 +940,9 @@ static inline void dualpi2_sched_charge(const struct dualpi2_params *p,
  *
  * The credit begins anew whenever the L4S queue has been empty: what Classic
  * sends meanwhile is more than its weight promises, so that it has no claim to
- * interrupt the next burst of L4S packets within the first nine.
+ * interrupt the next burst of L4S packets within the first nine.  A Classic
+ * packet still waits for no more than those; packets smaller than the L4S ones
+ * get less than their weight by bytes from an L4S sender who times its pauses.
  */
 static inline void dualpi2_sched_sent(const struct dualpi2_params *p,
 				      struct dualpi2_vars *v,

@@ -322,7 +322,7 @@ static void verdict_l4s_marks_are_never_below_the_coupling(void)
 	for (i = 0; i < ARRAY_SIZE(couplings); i++) {
 		struct dualpi2_params p = unit_params_k(couplings[i]);
 		struct dualpi2_vars v = unit_vars(&p);
-		long double want = 0, atleast = 0;
+		long double want = 0, least = 0;
 		u64 marks = 0;
 
 		for (n = 0; n < 100000; n++) {
@@ -349,11 +349,11 @@ static void verdict_l4s_marks_are_never_below_the_coupling(void)
 			      verdict == DUALPI2_MARK_COUPLED, "%u", verdict);
 			marks += verdict != DUALPI2_PASS;
 			/* p = 1 is signalled without an entry in the account */
-			atleast += couplings[i] * (long double)v.base_q32 / ONE;
+			least += couplings[i] * (long double)v.base_q32 / ONE;
 			want += fmaxl(native, couplings[i] *
 				      (long double)v.base_q32) / ONE;
-			CHECK(marks >= atleast - VERDICT_BOUND, "%llu marks, %.2Lf",
-			      (ull)marks, atleast);
+			CHECK(marks >= least - VERDICT_BOUND, "%llu marks, %.2Lf",
+			      (ull)marks, least);
 			CHECK(fabsl(marks - want) <= VERDICT_BOUND, "%llu, %.2Lf",
 			      (ull)marks, want);
 		}
