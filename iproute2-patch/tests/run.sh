@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# run.sh - the self-check of the tc front end, with sanitizers. KTAP on stdout.
+# It needs a compiler and no root, no tc and no kernel. CC names the compiler.
+#
+# usage: run.sh
+
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd -P)
+patch=$root/iproute2-patch
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+"${CC:-gcc}" -std=gnu11 -g -O1 -Wall -Wextra -Werror \
+	-fsanitize=address,undefined -fno-sanitize-recover=all \
+	-DDUALPI2_PLUGIN "-I$root/include/uapi" "-I$patch/tc" \
+	-o "$work/test_q_dualpi2" "$patch/tests/test_q_dualpi2.c" "$patch/tc/q_dualpi2.c"
+"$work/test_q_dualpi2" "$patch/man/man8/tc-dualpi2.8" "$patch/bash-completion/tc-dualpi2"

@@ -1,0 +1,1074 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Self-check of the tc front end, without tc, kernel and root: arguments go in,
+ * netlink bytes come out, and the other way round.
+ *
+ * The functions that tc exports are replaced by small ones that write to memory.
+ * Numbers of attributes are written out here: they are the ABI, and this is the
+ * place that notices when one moves.
+ *
+ * usage: test_q_dualpi2 [ MAN-PAGE [ COMPLETION ] ]
+ */
+#define _GNU_SOURCE
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tc_plugin.h"
+
+#include <linux/dualpi2.h>
+
+#define TEXT_SIZE	8192
+#define MSG_SIZE	4096
+#define ARGS_MAX	64
+
+static unsigned int passed, failed, skipped;
+
+/* ---- what tc would provide ---- */
+
+static char out[TEXT_SIZE];
+static size_t out_len;
+static bool json, json_comma;
+
+static void emit(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	out_len += vsnprintf(out + out_len, sizeof(out) - out_len, fmt, args);
+	va_end(args);
+	if (out_len >= sizeof(out)) {
+		puts("Bail out! output does not fit");
+		exit(1);
+	}
+}
+
+static bool emit_key(enum output_type t, const char *key)
+{
+	if (!json || t == PRINT_FP)
+		return false;
+	emit("%s\"%s\":", json_comma ? "," : "", key);
+	json_comma = true;
+	return true;
+}
+
+#define STUB(name, type, json_fmt)					\
+int print_color_##name(enum output_type t, enum color_attr color,	\
+		       const char *key, const char *fmt, type value)	\
+{									\
+	if (emit_key(t, key))						\
+		emit(json_fmt, value);					\
+	else if (!json && t != PRINT_JSON)				\
+		emit(fmt, value);					\
+	return 0;							\
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+#pragma GCC diagnostic ignored "-Wformat-security"
+STUB(uint, unsigned int, "%u")
+STUB(int, int, "%d")
+STUB(lluint, unsigned long long, "%llu")
+STUB(float, double, "%g")
+STUB(string, const char *, "\"%s\"")
+#pragma GCC diagnostic pop
+
+int print_color_bool(enum output_type t, enum color_attr color,
+		     const char *key, const char *fmt, bool value)
+{
+	if (emit_key(t, key))
+		emit("%s", value ? "true" : "false");
+	return 0;
+}
+
+int print_color_null(enum output_type t, enum color_attr color,
+		     const char *key, const char *fmt, const char *value)
+{
+	if (emit_key(t, key))
+		emit("null");
+	return 0;
+}
+
+void print_nl(void)
+{
+	if (!json)
+		emit("\n");
+}
+
+void open_json_object(const char *str)
+{
+	if (emit_key(PRINT_JSON, str)) {
+		emit("{");
+		json_comma = false;
+	}
+}
+
+void close_json_object(void)
+{
+	if (json) {
+		emit("}");
+		json_comma = true;
+	}
+}
+
+int addattr_l(struct nlmsghdr *n, int maxlen, int type, const void *data,
+	      int alen)
+{
+	struct rtattr *rta = (void *)n + NLMSG_ALIGN(n->nlmsg_len);
+	int len = RTA_LENGTH(alen);
+
+	if (NLMSG_ALIGN(n->nlmsg_len) + RTA_ALIGN(len) > (unsigned int)maxlen)
+		return -1;
+	rta->rta_type = type;
+	rta->rta_len = len;
+	if (alen)
+		memcpy(RTA_DATA(rta), data, alen);
+	n->nlmsg_len = NLMSG_ALIGN(n->nlmsg_len) + RTA_ALIGN(len);
+	return 0;
+}
+
+struct rtattr *addattr_nest(struct nlmsghdr *n, int maxlen, int type)
+{
+	struct rtattr *nest = (void *)n + NLMSG_ALIGN(n->nlmsg_len);
+
+	addattr_l(n, maxlen, type, NULL, 0);
+	return nest;
+}
+
+int addattr_nest_end(struct nlmsghdr *n, struct rtattr *nest)
+{
+	nest->rta_len = (void *)n + NLMSG_ALIGN(n->nlmsg_len) - (void *)nest;
+	return n->nlmsg_len;
+}
+
+/* ---- running the code under test ---- */
+
+static union {
+	struct nlmsghdr n;
+	char bytes[MSG_SIZE];
+} msg;
+
+static char errors[TEXT_SIZE];
+static FILE *error_file;
+
+static void capture_errors(void)
+{
+	rewind(error_file);
+	if (ftruncate(fileno(error_file), 0))
+		exit(1);
+	fflush(stderr);
+	dup2(fileno(error_file), STDERR_FILENO);
+}
+
+static void read_errors(void)
+{
+	ssize_t len;
+
+	fflush(stderr);
+	len = pread(fileno(error_file), errors, sizeof(errors) - 1, 0);
+	errors[len > 0 ? len : 0] = 0;
+}
+
+/* Parses line, split at blanks; '' stands for an empty argument. */
+static int parse(const char *line)
+{
+	char *argv[ARGS_MAX], *word, *save, *copy = strdup(line);
+	int argc = 0, ret;
+
+	for (word = strtok_r(copy, " ", &save); word && argc < ARGS_MAX;
+	     word = strtok_r(NULL, " ", &save))
+		argv[argc++] = strcmp(word, "''") ? word : word + 2;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.n.nlmsg_len = NLMSG_LENGTH(0);
+	capture_errors();
+	ret = dualpi2_qdisc_util.parse_qopt(&dualpi2_qdisc_util, argc, argv,
+					    &msg.n, "eth0");
+	read_errors();
+	free(copy);
+	return ret;
+}
+
+static struct rtattr *options(void)
+{
+	return NLMSG_DATA(&msg.n);
+}
+
+static void describe_attrs(char *to, struct rtattr *rta, int len)
+{
+	const char *blank = "";
+
+	for (; RTA_OK(rta, len); rta = RTA_NEXT(rta, len)) {
+		__u32 val = 0;
+
+		to += sprintf(to, "%s", blank);
+		blank = " ";
+		if (rta->rta_type & NLA_F_NESTED) {
+			to += sprintf(to, "%u{", rta->rta_type & NLA_TYPE_MASK);
+			describe_attrs(to, RTA_DATA(rta), RTA_PAYLOAD(rta));
+			to += strlen(to);
+			to += sprintf(to, "}");
+			continue;
+		}
+		if (RTA_PAYLOAD(rta) <= sizeof(val))
+			memcpy(&val, RTA_DATA(rta), RTA_PAYLOAD(rta));
+		to += sprintf(to, "%u:%u:%u", rta->rta_type,
+			      (unsigned int)RTA_PAYLOAD(rta), val);
+	}
+	*to = 0;
+}
+
+/* The message as "2{type:size:value ...}", braces for a nest with its flag. */
+static const char *sent(void)
+{
+	static char buf[TEXT_SIZE];
+
+	describe_attrs(buf, options(), NLMSG_PAYLOAD(&msg.n, 0));
+	return buf;
+}
+
+/* From a block that ends where the attribute ends, so that the sanitizer sees
+ * who reads on.
+ */
+static int print(bool as_json, bool xstats, const struct rtattr *rta)
+{
+	struct rtattr *copy = malloc(rta->rta_len);
+	int ret;
+
+	memcpy(copy, rta, rta->rta_len);
+	json = as_json;
+	json_comma = false;
+	out_len = 0;
+	out[0] = 0;
+	if (xstats)
+		ret = dualpi2_qdisc_util.print_xstats(&dualpi2_qdisc_util,
+						      stdout, copy);
+	else
+		ret = dualpi2_qdisc_util.print_qopt(&dualpi2_qdisc_util,
+						    stdout, copy);
+	free(copy);
+	return ret;
+}
+
+/* ---- reporting ---- */
+
+static void check(bool ok, const char *fmt, ...)
+{
+	va_list args;
+
+	if (ok)
+		passed++;
+	else
+		failed++;
+	printf("%sok %u ", ok ? "" : "not ", passed + failed + skipped);
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	printf("\n");
+}
+
+static void skip(const char *name, const char *why)
+{
+	skipped++;
+	printf("ok %u %s # SKIP %s\n", passed + failed + skipped, name, why);
+}
+
+static void comment(const char *what, const char *text)
+{
+	printf("# %s: ", what);
+	for (; *text; text++) {
+		putchar(*text);
+		if (*text == '\n' && text[1])
+			printf("#   ");
+	}
+	if (text[-1] != '\n')
+		putchar('\n');
+}
+
+static void check_text(const char *name, const char *got, const char *want)
+{
+	bool same = strcmp(got, want) == 0;
+
+	check(same, "%s", name);
+	if (!same) {
+		comment("expected", *want ? want : "(nothing)");
+		comment("got", *got ? got : "(nothing)");
+	}
+}
+
+/* ---- options to netlink ---- */
+
+static const struct {
+	const char *line;
+	const char *sent;
+} accepted[] = {
+	{ "", "2{}" },
+	{ "limit 1", "2{1:4:1}" },
+	{ "limit 4294967295p", "2{1:4:4294967295}" },
+	{ "limit 7pkt", "2{1:4:7}" },
+	{ "limit 7pkts", "2{1:4:7}" },
+	{ "limit 7packet", "2{1:4:7}" },
+	{ "limit 7PACKETS", "2{1:4:7}" },
+	{ "memlimit 1", "2{2:4:1}" },
+	{ "memlimit 4294967295B", "2{2:4:4294967295}" },
+	{ "memlimit 1.5k", "2{2:4:1536}" },
+	{ "memlimit 32Mb", "2{2:4:33554432}" },
+	{ "memlimit 1g", "2{2:4:1073741824}" },
+	{ "target 1", "2{3:4:1}" },
+	{ "target 15ms", "2{3:4:15000}" },
+	{ "target 16.384ms", "2{3:4:16384}" },
+	{ "target 4.294967s", "2{3:4:4294967}" },
+	{ "target 0.5us", "2{3:4:1}" },
+	{ "target 2sec", "2{3:4:2000000}" },
+	{ "target 2secs", "2{3:4:2000000}" },
+	{ "target 2msec", "2{3:4:2000}" },
+	{ "target 2msecs", "2{3:4:2000}" },
+	{ "target 2usec", "2{3:4:2}" },
+	{ "target 2usecs", "2{3:4:2}" },
+	{ "tupdate 100us", "2{4:4:100}" },
+	{ "tupdate 16ms", "2{4:4:16000}" },
+	{ "alpha 0.160156", "2{5:4:41}" },
+	{ "alpha 0.00195313", "2{5:4:1}" },
+	{ "alpha 8388607.99609375", "2{5:4:2147483647}" },
+	{ "beta 3.199219", "2{6:4:819}" },
+	{ "beta 3.2", "2{6:4:819}" },
+	{ "step_thresh 500", "2{8:4:500}" },
+	{ "step_thresh 1ms", "2{8:4:1000}" },
+	{ "step_thresh 20p", "2{7:4:20}" },
+	{ "step_thresh 1pkts", "2{7:4:1}" },
+	{ "step_thresh 4294967294packets", "2{7:4:4294967294}" },
+	{ "step_thresh 0", "2{8:4:0}" },
+	{ "min_qlen_step 0", "2{9:4:0}" },
+	{ "min_qlen_step 4294967295p", "2{9:4:4294967295}" },
+	{ "coupling_factor 1", "2{10:1:1}" },
+	{ "coupling_factor 255", "2{10:1:255}" },
+	{ "drop_on_overload", "2{11:1:1}" },
+	{ "overflow", "2{11:1:0}" },
+	{ "drop_enqueue", "2{12:1:1}" },
+	{ "drop_dequeue", "2{12:1:0}" },
+	{ "classic_protection 0", "2{13:1:0}" },
+	{ "classic_protection 100%", "2{13:1:100}" },
+	{ "l4s_ect", "2{14:1:1}" },
+	{ "cla_ect", "2{14:1:2}" },
+	{ "any_ect", "2{14:1:3}" },
+	{ "split_gso", "2{15:1:1}" },
+	{ "no_split_gso", "2{15:1:0}" },
+	{ "l4s", "2{3408{1:1:1}}" },
+	{ "no_l4s", "2{3408{1:1:0}}" },
+	{ "ramp 0", "2{3408{2:4:0}}" },
+	{ "ramp 4294967us", "2{3408{2:4:4294967}}" },
+	{ "recur", "2{3408{3:1:0}}" },
+	{ "random", "2{3408{3:1:1}}" },
+	/* The order of the words does not matter ... */
+	{ "limit 5 target 6 no_l4s ramp 7", "2{1:4:5 3:4:6 3408{2:4:7 1:1:0}}" },
+	{ "ramp 7 no_l4s target 6 limit 5", "2{1:4:5 3:4:6 3408{2:4:7 1:1:0}}" },
+	/* ... but for words that contradict each other: the last one counts. */
+	{ "any_ect l4s_ect", "2{14:1:1}" },
+	{ "no_split_gso split_gso", "2{15:1:1}" },
+	{ "random recur", "2{3408{3:1:0}}" },
+	/* 0.1 * 16.666 ms / (100 ms)^2 = 0.16666 Hz = 42.66/256 Hz */
+	{ "max_rtt 100ms", "2{3:4:16666 4:4:16666 5:4:43 6:4:768}" },
+	{ "typical_rtt 15ms", "2{3:4:15000 4:4:15000 5:4:47 6:4:853}" },
+	{ "max_rtt 90ms typical_rtt 40ms", "2{3:4:40000 4:4:30000 5:4:95 6:4:853}" },
+	{ "typical_rtt 40ms max_rtt 90ms", "2{3:4:40000 4:4:30000 5:4:95 6:4:853}" },
+	{ "max_rtt 100ms alpha 0.5", "2{3:4:16666 4:4:16666 5:4:128 6:4:768}" },
+	{ "alpha 0.5 max_rtt 100ms", "2{3:4:16666 4:4:16666 5:4:43 6:4:768}" },
+};
+
+static const struct {
+	const char *line;
+	const char *errors;
+} refused[] = {
+	{ "limit 0",
+	  "limit: \"0\" is not in range; expected 1p to 4294967295p" },
+	{ "limit 4294967296",
+	  "limit: \"4294967296\" is not in range; expected 1p to 4294967295p" },
+	{ "limit 1e300",
+	  "limit: \"1e300\" is not in range; expected 1p to 4294967295p" },
+	{ "limit -1",
+	  "limit: \"-1\" is not a number of packets; expected 1p to 4294967295p" },
+	{ "limit 1.5",
+	  "limit: \"1.5\" is not a number of packets; expected 1p to 4294967295p" },
+	{ "limit nan",
+	  "limit: \"nan\" is not a number of packets; expected 1p to 4294967295p" },
+	{ "limit inf",
+	  "limit: \"inf\" is not a number of packets; expected 1p to 4294967295p" },
+	{ "limit ''",
+	  "limit: \"\" is not a number of packets; expected 1p to 4294967295p" },
+	{ "limit 5ms",
+	  "limit: \"5ms\" is not a number of packets; expected 1p to 4294967295p" },
+	{ "limit 5pp",
+	  "limit: \"5pp\" is not a number of packets; expected 1p to 4294967295p" },
+	{ "limit", "limit: the value is missing; expected 1p to 4294967295p" },
+	{ "memlimit 0",
+	  "memlimit: \"0\" is not in range; expected 1B to 4294967295B" },
+	{ "memlimit 4g",
+	  "memlimit: \"4g\" is not in range; expected 1B to 4294967295B" },
+	{ "memlimit 5q",
+	  "memlimit: \"5q\" is not a number of bytes; expected 1B to 4294967295B" },
+	{ "target 0",
+	  "target: \"0\" is not in range; expected 1us to 4.294967s" },
+	{ "target 0.4us",
+	  "target: \"0.4us\" is not in range; expected 1us to 4.294967s" },
+	{ "target 4.294968s",
+	  "target: \"4.294968s\" is not in range; expected 1us to 4.294967s" },
+	/* 2^32 + 1 us: what a cast would make 1 us. */
+	{ "target 4294967297us",
+	  "target: \"4294967297us\" is not in range; expected 1us to 4.294967s" },
+	{ "target 5x",
+	  "target: \"5x\" is not a time; expected 1us to 4.294967s" },
+	{ "tupdate 99",
+	  "tupdate: \"99\" is not in range; expected 100us to 4.294967s" },
+	{ "tupdate -5ms",
+	  "tupdate: \"-5ms\" is not a time; expected 100us to 4.294967s" },
+	{ "alpha 0",
+	  "alpha: \"0\" is not in range; expected 0.003906 to 8388607.996094" },
+	{ "alpha 0.00195",
+	  "alpha: \"0.00195\" is not in range; expected 0.003906 to 8388607.996094" },
+	{ "beta 8388608",
+	  "beta: \"8388608\" is not in range; expected 0.003906 to 8388607.996094" },
+	{ "beta 3hz",
+	  "beta: \"3hz\" is not a number of Hz; expected 0.003906 to 8388607.996094" },
+	{ "step_thresh 4294967295p",
+	  "step_thresh: \"4294967295p\" is not in range; expected 0us to 4.294967s, or 1p to 4294967294p" },
+	{ "step_thresh 0p",
+	  "step_thresh: \"0p\" is not in range; expected 0us to 4.294967s, or 1p to 4294967294p" },
+	{ "step_thresh 5s",
+	  "step_thresh: \"5s\" is not in range; expected 0us to 4.294967s, or 1p to 4294967294p" },
+	{ "step_thresh 1.5p",
+	  "step_thresh: \"1.5p\" is not a time or a number of packets; expected 0us to 4.294967s, or 1p to 4294967294p" },
+	{ "step_thresh",
+	  "step_thresh: the value is missing; expected 0us to 4.294967s, or 1p to 4294967294p" },
+	{ "min_qlen_step 4294967296",
+	  "min_qlen_step: \"4294967296\" is not in range; expected 0p to 4294967295p" },
+	{ "coupling_factor 0",
+	  "coupling_factor: \"0\" is not in range; expected 1 to 255" },
+	{ "coupling_factor 256",
+	  "coupling_factor: \"256\" is not in range; expected 1 to 255" },
+	{ "coupling_factor 2p",
+	  "coupling_factor: \"2p\" is not a number; expected 1 to 255" },
+	{ "classic_protection 101",
+	  "classic_protection: \"101\" is not in range; expected 0% to 100%" },
+	{ "classic_protection 10.5%",
+	  "classic_protection: \"10.5%\" is not a percentage; expected 0% to 100%" },
+	{ "ramp 4.3s",
+	  "ramp: \"4.3s\" is not in range; expected 0us to 4.294967s" },
+	{ "target 5ms target 6ms",
+	  "target: duplicate, \"6ms\" is the second value; expected once" },
+	{ "step_thresh 5ms step_thresh 6p",
+	  "step_thresh: duplicate, \"6p\" is the second value; expected once" },
+	{ "limit 5 limit", "limit: duplicate; expected once" },
+	{ "split_gso split_gso", "split_gso: duplicate; expected once" },
+	{ "max_rtt 0",
+	  "max_rtt: \"0\" is not in range; expected 1us to 4294.967295s" },
+	{ "max_rtt 4295s",
+	  "max_rtt: \"4295s\" is not in range; expected 1us to 4294.967295s" },
+	{ "max_rtt 10ms typical_rtt 11ms",
+	  "typical_rtt: \"11ms\" is not in range; expected at most the max_rtt of 10ms" },
+	{ "max_rtt 1s typical_rtt 5ms",
+	  "max_rtt: \"1s\" with typical_rtt 5ms is not in range: it leads to alpha 0.0005; expected 0.003906 to 8388607.996094" },
+	{ "typical_rtt 4294s",
+	  "max_rtt: \"4294.967295s\" with typical_rtt 4294s is not in range: it leads to target 4294s; expected 1us to 4.294967s" },
+	{ "max_rtt 5us",
+	  "max_rtt: \"5us\" with typical_rtt 0us is not in range: it leads to target 0us; expected 1us to 4.294967s" },
+	{ "max_rtt 299us typical_rtt 150us",
+	  "max_rtt: \"299us\" with typical_rtt 150us is not in range: it leads to tupdate 99us; expected 100us to 4.294967s" },
+	/* An error after good words must not be lost. */
+	{ "limit 5 target 15ms random ramp x",
+	  "ramp: \"x\" is not a time; expected 0us to 4.294967s" },
+};
+
+static void test_options_accepted(void)
+{
+	char name[TEXT_SIZE];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(accepted); i++) {
+		sprintf(name, "\"%s\" is sent as %s", accepted[i].line,
+			accepted[i].sent);
+		if (parse(accepted[i].line)) {
+			check(false, "%s", name);
+			comment("refused", errors);
+		} else {
+			check_text(name, sent(), accepted[i].sent);
+		}
+	}
+
+	parse("max_rtt 100ms");
+	check_text("max_rtt says what it leads to", errors,
+		   "dualpi2: max_rtt 100ms typical_rtt 16.666ms: target 16.666ms tupdate 16.666ms alpha 0.167969 beta 3.000000\n");
+	parse("limit 5 target 5ms");
+	check_text("good options say nothing", errors, "");
+}
+
+static void test_options_refused(void)
+{
+	char name[TEXT_SIZE], want[TEXT_SIZE];
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < ARRAY_SIZE(refused); i++) {
+		ret = parse(refused[i].line);
+		sprintf(name, "\"%s\" is refused", refused[i].line);
+		sprintf(want, "dualpi2: %s\n", refused[i].errors);
+		if (ret != -1 || msg.n.nlmsg_len != NLMSG_LENGTH(0)) {
+			check(false, "%s", name);
+			printf("# returned %d with %u bytes\n", ret,
+			       msg.n.nlmsg_len);
+		} else {
+			check_text(name, errors, want);
+		}
+	}
+}
+
+static void test_blanks_refused(void)
+{
+	char args[][8] = { "target", " 5", "+5", "\t5ms" };
+	unsigned int i;
+	int ret = 0;
+
+	for (i = 1; i < ARRAY_SIZE(args); i++) {
+		char *argv[2] = { args[0], args[i] };
+
+		capture_errors();
+		msg.n.nlmsg_len = NLMSG_LENGTH(0);
+		ret += dualpi2_qdisc_util.parse_qopt(&dualpi2_qdisc_util, 2,
+						     argv, &msg.n, "eth0");
+	}
+	check(ret == -3, "a value with a leading blank or sign is refused");
+}
+
+static void test_full_message_refused(void)
+{
+	char args[][8] = { "limit", "5", "ramp", "6" };
+	char *argv[4] = { args[0], args[1], args[2], args[3] };
+	unsigned int room, complete = 0, ok = 0, ret;
+
+	/* Options 4, limit 8, extension 4, ramp 8: 24 bytes fit or nothing. */
+	for (room = 12; room <= 28; room += 4) {
+		memset(&msg, 0, sizeof(msg));
+		msg.n.nlmsg_len = 1024 - room;
+		capture_errors();
+		ret = dualpi2_qdisc_util.parse_qopt(&dualpi2_qdisc_util, 4,
+						    argv, &msg.n, "eth0");
+		complete += room >= 24;
+		ok += !ret;
+	}
+	check(ok == complete, "options that do not fit the message are refused");
+}
+
+static const char *const words[] = {
+	"limit", "memlimit", "max_rtt", "typical_rtt", "target", "tupdate",
+	"alpha", "beta", "step_thresh", "ramp", "min_qlen_step",
+	"coupling_factor", "classic_protection", "drop_on_overload", "overflow",
+	"drop_enqueue", "drop_dequeue", "l4s_ect", "cla_ect", "any_ect",
+	"split_gso", "no_split_gso", "recur", "random", "l4s", "no_l4s",
+};
+
+/* Whether text has word, not as part of a longer one.  A man page may set it
+ * in bold, and write its underscore as it is.
+ */
+static bool has_word(const char *text, const char *word)
+{
+	static const char *const part =
+		"abcdefghijklmnopqrstuvwxyz0123456789_";
+	const char *at = text;
+
+	while ((at = strstr(at, word))) {
+		const char *end = at + strlen(word);
+
+		if ((at == text || !strchr(part, at[-1])) &&
+		    (!*end || !strchr(part, *end)))
+			return true;
+		at++;
+	}
+	return false;
+}
+
+static void check_words(const char *name, const char *text)
+{
+	bool all = true;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(words); i++)
+		if (!has_word(text, words[i])) {
+			printf("# missing: %s\n", words[i]);
+			all = false;
+		}
+	check(all, "%s", name);
+}
+
+static void check_file(const char *name, const char *path)
+{
+	static char text[1 << 17];
+	FILE *file;
+
+	if (!path) {
+		skip(name, "no file was named");
+		return;
+	}
+	file = fopen(path, "r");
+	if (!file) {
+		check(false, "%s", name);
+		printf("# cannot read %s\n", path);
+		return;
+	}
+	text[fread(text, 1, sizeof(text) - 1, file)] = 0;
+	fclose(file);
+	check_words(name, text);
+}
+
+static void test_help(void)
+{
+	const char *line, *end;
+	size_t width = 0;
+	char *usage;
+	int ret;
+
+	ret = parse("help");
+	check(ret == -1, "help ends the command");
+	check_words("help has every option", errors);
+	for (line = errors; (end = strchr(line, '\n')); line = end + 1)
+		if ((size_t)(end - line) > width)
+			width = end - line;
+	check(width <= 80, "help fits 80 columns");
+
+	usage = strdup(errors);
+	ret = parse("limit 5 bogus");
+	check(ret == -1 && strstr(errors, usage) &&
+	      strncmp(errors, "dualpi2: \"bogus\" is not an option; ", 35) == 0,
+	      "an unknown word is refused with the help text");
+	ret = parse("lim 5");
+	check(ret == -1, "an abbreviation is refused");
+	free(usage);
+}
+
+/* ---- netlink to text and JSON ---- */
+
+static const char dualpi2_defaults[] =
+	"limit 10000p memlimit 30280000B target 15ms tupdate 16ms alpha 0.160156 beta 3.199219 step_thresh 1ms min_qlen_step 0p coupling_factor 2 drop_on_overload drop_dequeue classic_protection 10% l4s_ect split_gso ";
+
+static const struct {
+	const char *line;
+	const char *text;
+	const char *json;
+} printed[] = {
+	{ dualpi2_defaults, dualpi2_defaults,
+	  "\"limit\":10000,\"memory-limit\":30280000,\"target\":15000,\"tupdate\":16000,\"alpha\":0.160156,\"beta\":3.19922,\"step-thresh-us\":1000,\"min-qlen-step\":0,\"coupling\":2,\"drop-overload\":\"drop\",\"drop-early\":\"drop-dequeue\",\"c-protection\":10,\"ecn-mask\":\"l4s-ect\",\"split-gso\":null" },
+	{ "step_thresh 7p overflow drop_enqueue any_ect no_split_gso",
+	  "step_thresh 7p overflow drop_enqueue any_ect no_split_gso ",
+	  "\"step-thresh-pkts\":7,\"drop-overload\":\"overflow\",\"drop-early\":\"drop-enqueue\",\"ecn-mask\":\"any-ect\"" },
+	{ "cla_ect", "cla_ect ", "\"ecn-mask\":\"cla-ect\"" },
+	{ "", "", "" },
+	{ "l4s ramp 400us recur", "ramp 400us recur ",
+	  "\"ramp\":400,\"signal\":\"recur\",\"l4s\":true" },
+	{ "no_l4s ramp 0 random", "ramp 0us random no_l4s ",
+	  "\"ramp\":0,\"signal\":\"random\",\"l4s\":false" },
+	{ "target 1us", "target 1us ", "\"target\":1" },
+	{ "target 999us", "target 999us ", "\"target\":999" },
+	{ "target 1500us", "target 1.5ms ", "\"target\":1500" },
+	{ "target 16384us", "target 16.384ms ", "\"target\":16384" },
+	{ "target 999999us", "target 999.999ms ", "\"target\":999999" },
+	{ "target 4294967us", "target 4.294967s ", "\"target\":4294967" },
+	{ "alpha 8388607.99609375", "alpha 8388607.996094 ",
+	  "\"alpha\":8.38861e+06" },
+	{ "limit 4294967295 memlimit 4294967295",
+	  "limit 4294967295p memlimit 4294967295B ",
+	  "\"limit\":4294967295,\"memory-limit\":4294967295" },
+};
+
+static void test_options_printed(void)
+{
+	char name[TEXT_SIZE];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(printed); i++) {
+		sprintf(name, "\"%s\" is printed as text", printed[i].line);
+		parse(printed[i].line);
+		print(false, false, options());
+		check_text(name, out, printed[i].text);
+		sprintf(name, "\"%s\" is printed as JSON", printed[i].line);
+		print(true, false, options());
+		check_text(name, out, printed[i].json);
+	}
+	check(dualpi2_qdisc_util.print_qopt(&dualpi2_qdisc_util, stdout,
+					    NULL) == 0 &&
+	      dualpi2_qdisc_util.print_xstats(&dualpi2_qdisc_util, stdout,
+					      NULL) == 0,
+	      "nothing to print is not an error");
+}
+
+/* One nest with one attribute, as a kernel would send it. */
+static void set_option(int type, const void *data, int len)
+{
+	struct rtattr *nest;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.n.nlmsg_len = NLMSG_LENGTH(0);
+	nest = addattr_nest(&msg.n, MSG_SIZE, TCA_OPTIONS | NLA_F_NESTED);
+	addattr_l(&msg.n, MSG_SIZE, type, data, len);
+	addattr_nest_end(&msg.n, nest);
+}
+
+static void test_odd_attributes(void)
+{
+	static const __u32 data[4] = { 7, 7, 7, 7 };
+	bool silent = true;
+	int type, len;
+
+	/* Short by a byte or more. */
+	for (type = 1; type <= 15; type++)
+		for (len = 0; len < (type < 10 ? 4 : 1); len++) {
+			set_option(type, data, len);
+			if (print(false, false, options()) || out_len)
+				silent = false;
+		}
+	check(silent, "a short attribute is not printed");
+
+	silent = true;
+	for (type = 0; type < 4000; type++) {
+		if (type && type <= 15)
+			continue;
+		set_option(type, data, sizeof(data));
+		if (type != TCA_DUALPI2_EXT &&
+		    (print(false, false, options()) || out_len))
+			silent = false;
+	}
+	check(silent, "an unknown attribute is not printed");
+
+	set_option(3, data, sizeof(data));
+	print(false, false, options());
+	check_text("a long attribute is read as far as it is known", out,
+		   "target 7us ");
+
+	/* The kernels that set no flag on a nest, and a nest of garbage. */
+	parse("no_l4s ramp 5");
+	((struct rtattr *)RTA_DATA(options()))->rta_type = TCA_DUALPI2_EXT;
+	print(false, false, options());
+	check_text("the extension is found without the nest flag", out,
+		   "ramp 5us no_l4s ");
+	set_option(TCA_DUALPI2_EXT, "\377\377\377\377", 3);
+	print(false, false, options());
+	check_text("an extension of garbage is not printed", out, "");
+}
+
+/* What the text says, the parser takes, and it is the same bytes again. */
+static bool round_trip(void)
+{
+	static union {
+		struct rtattr rta;
+		char bytes[MSG_SIZE];
+	} before;
+	char text[TEXT_SIZE];
+
+	memcpy(&before, options(), options()->rta_len);
+	print(false, false, &before.rta);
+	memcpy(text, out, out_len + 1);
+	if (parse(text) == 0 && options()->rta_len == before.rta.rta_len &&
+	    memcmp(options(), &before, before.rta.rta_len) == 0)
+		return true;
+	comment("printed", text);
+	comment("parsed", *errors ? errors : sent());
+	return false;
+}
+
+static bool round_trip_u32(int type, __u32 val)
+{
+	set_option(type, &val, sizeof(val));
+	if (round_trip())
+		return true;
+	printf("# attribute %d, value %u\n", type, val);
+	return false;
+}
+
+static void test_round_trip(void)
+{
+	static const __u32 large[] = {
+		4194967, 4294966, 1000000, 1000001, 999999, 4000000, 4294967,
+	};
+	unsigned int i, bad = 0;
+	__u32 val;
+
+	for (val = 1; val <= 100000; val++)
+		bad += !round_trip_u32(5, val);
+	for (val = 100001; val < INT32_MAX - 3000000; val += 2999999)
+		bad += !round_trip_u32(6, val);
+	for (val = INT32_MAX; val > INT32_MAX - 2000U; val--)
+		bad += !round_trip_u32(5, val);
+	check(!bad, "every alpha and beta printed is parsed to the same");
+
+	for (bad = 0, val = 1; val <= 20000; val++)
+		bad += !round_trip_u32(3, val);
+	for (val = 20001; val < 4294967; val += 997)
+		bad += !round_trip_u32(8, val);
+	for (i = 0; i < ARRAY_SIZE(large); i++)
+		bad += !round_trip_u32(4, large[i]);
+	check(!bad, "every time printed is parsed to the same");
+
+	for (bad = 0, val = 1; val; val = val < 1U << 31 ? val * 2 + 1 : 0) {
+		bad += !round_trip_u32(1, val);
+		bad += !round_trip_u32(2, val);
+		bad += !round_trip_u32(7, val - (val == UINT32_MAX));
+		bad += !round_trip_u32(9, val);
+	}
+	check(!bad, "every count printed is parsed to the same");
+}
+
+/* Any words in any order: no crash, and what is taken survives the round trip. */
+static void test_random_commands(void)
+{
+	static const char *const values[] = {
+		"0", "1", "7", "255", "256", "4294967295", "4294967296", "5p",
+		"1ms", "4.2s", "3k", "10%", "0.001", "0.2", "1e9", "1e400",
+		"-1", "0x10", "0x1p3", ".", ".5ms", "x", "''", "nan", "p",
+		"help", "limit",
+	};
+	unsigned int i, j, bad = 0, taken = 0;
+	char line[TEXT_SIZE];
+
+	srandom(9332);
+	for (i = 0; i < 30000; i++) {
+		unsigned int n = random() % 7;
+		char *to = line;
+
+		*line = 0;
+		for (j = 0; j < n; j++) {
+			const char *word = words[random() % ARRAY_SIZE(words)];
+
+			to += sprintf(to, "%s ", word);
+			/* The first eleven and two more have a value. */
+			if (random() % 20 &&
+			    (strcmp(word, "classic_protection") == 0 ||
+			     strcmp(word, "coupling_factor") == 0 ||
+			     strstr("limit memlimit max_rtt typical_rtt target tupdate alpha beta step_thresh ramp min_qlen_step",
+				    word)))
+				to += sprintf(to, "%s ", values[random() %
+					      ARRAY_SIZE(values)]);
+		}
+		if (parse(line)) {
+			if (!*errors) {
+				comment("refused without a word", line);
+				bad++;
+			}
+			continue;
+		}
+		taken++;
+		/* That L4S is on shows in the text by nothing. */
+		if (has_word(line, "l4s"))
+			continue;
+		if (!round_trip()) {
+			comment("command", line);
+			bad++;
+		}
+	}
+	check(!bad && taken > 1000, "random commands survive the round trip");
+	printf("# %u of 30000 were accepted\n", taken);
+}
+
+/* ---- statistics ---- */
+
+#define XSTATS_SIZE	(TC_DUALPI2_EXT_XSTATS_OFFSET + \
+			 sizeof(struct tc_dualpi2_ext_xstats))
+
+static union {
+	struct rtattr rta;
+	char bytes[RTA_LENGTH(XSTATS_SIZE) + 64];
+} stats;
+
+static void set_xstats(__u32 magic, __u32 size)
+{
+	const struct tc_dualpi2_xstats st = {
+		.prob = 42949673, .delay_c = 14210, .delay_l = 430,
+		.packets_in_c = 1234, .packets_in_l = 5678, .maxq = 77,
+		.ecn_mark = 12, .step_marks = 3, .credit = -151400,
+		.memory_used = 4608, .max_memory_used = 230400,
+		.memory_limit = 4294967295,
+	};
+	struct tc_dualpi2_ext_xstats ext = {
+		.magic = magic, .size = size,
+		.unparsed = 401, .filter_dropped = 402, .gso_failed = 403,
+		.mark_failed = 404, .overload_count = 405,
+		.overload_ns = 6500000000, .overload = 1,
+		.prob_c = 42949673, .prob_cl = 858993459,
+	};
+	__u64 *c = (__u64 *)&ext.c, *l = (__u64 *)&ext.l;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(ext.c) / sizeof(*c); i++) {
+		c[i] = 101 + i;
+		l[i] = UINT64_MAX - 20 + i;
+	}
+	memset(&stats, 0xee, sizeof(stats));
+	memset(RTA_DATA(&stats.rta), 0, TC_DUALPI2_EXT_XSTATS_OFFSET);
+	memcpy(RTA_DATA(&stats.rta), &st, sizeof(st));
+	memcpy(RTA_DATA(&stats.rta) + TC_DUALPI2_EXT_XSTATS_OFFSET, &ext,
+	       sizeof(ext));
+}
+
+static int print_xstats(bool as_json, unsigned int len)
+{
+	stats.rta.rta_type = TCA_XSTATS;
+	stats.rta.rta_len = RTA_LENGTH(len);
+	return print(as_json, true, &stats.rta);
+}
+
+#define XSTATS_TEXT \
+	"prob 0.010000 delay_c 14210us delay_l 430us\n" \
+	"pkts_in_c 1234 pkts_in_l 5678 maxq 77\n" \
+	"ecn_mark 12 step_mark 3\n" \
+	"credit -151400 (L-queue)\n" \
+	"memory_used 4608 (max 230400) of memory limit 4294967295\n"
+
+#define XSTATS_JSON \
+	"\"prob\":0.01,\"delay-c\":14210,\"delay-l\":430,\"pkts-in-c\":1234,\"pkts-in-l\":5678,\"maxq\":77,\"ecn-mark\":12,\"step-mark\":3,\"credit\":-151400,\"memory-used\":4608,\"max-memory-used\":230400,\"memory-limit\":4294967295"
+
+#define CLASSIC_TEXT \
+	"Classic: enqueued 101 (102 bytes) sent 103 (104 bytes) queued 115 (116 bytes) ce_in 114\n" \
+	" marked 336 (classic 111, coupled 112, native 113)\n" \
+	" dropped 645 (limit 105, memory 106, early 107, aqm 108, overload 109, purge 110)\n"
+
+static void test_xstats_printed(void)
+{
+	const __u32 magic = TC_DUALPI2_EXT_XSTATS_MAGIC;
+	const __u32 size = sizeof(struct tc_dualpi2_ext_xstats);
+
+	check(size == 328, "the extension's statistics have 328 bytes");
+
+	set_xstats(magic, size);
+	print_xstats(false, sizeof(struct tc_dualpi2_xstats));
+	check_text("statistics of Linux are printed as text", out, XSTATS_TEXT);
+	print_xstats(true, sizeof(struct tc_dualpi2_xstats));
+	check_text("statistics of Linux are printed as JSON", out, XSTATS_JSON);
+
+	print_xstats(false, XSTATS_SIZE);
+	check_text("statistics of the extension are printed as text", out,
+		   XSTATS_TEXT CLASSIC_TEXT
+		   "L4S: enqueued 18446744073709551595 (18446744073709551596 bytes) sent 18446744073709551597 (18446744073709551598 bytes) queued 18446744073709551609 (18446744073709551610 bytes) ce_in 18446744073709551608\n"
+		   " marked 18446744073709551586 (classic 18446744073709551605, coupled 18446744073709551606, native 18446744073709551607)\n"
+		   " dropped 18446744073709551529 (limit 18446744073709551599, memory 18446744073709551600, early 18446744073709551601, aqm 18446744073709551602, overload 18446744073709551603, purge 18446744073709551604)\n"
+		   "prob_c 0.010000 prob_cl 0.200000 overload yes (405 times, 6.500s)\n"
+		   "unparsed 401 filter_dropped 402 gso_failed 403 mark_failed 404\n");
+	print_xstats(true, XSTATS_SIZE);
+	check_text("statistics of the extension are printed as JSON", out,
+		   XSTATS_JSON
+		   ",\"classic\":{\"enqueued\":101,\"enqueued-bytes\":102,\"sent\":103,\"sent-bytes\":104,\"packets\":115,\"bytes\":116,\"arrived-ce\":114,\"marked-classic\":111,\"marked-coupled\":112,\"marked-native\":113,\"dropped-limit\":105,\"dropped-memory\":106,\"dropped-early\":107,\"dropped-aqm\":108,\"dropped-overload\":109,\"dropped-purge\":110}"
+		   ",\"l4s\":{\"enqueued\":18446744073709551595,\"enqueued-bytes\":18446744073709551596,\"sent\":18446744073709551597,\"sent-bytes\":18446744073709551598,\"packets\":18446744073709551609,\"bytes\":18446744073709551610,\"arrived-ce\":18446744073709551608,\"marked-classic\":18446744073709551605,\"marked-coupled\":18446744073709551606,\"marked-native\":18446744073709551607,\"dropped-limit\":18446744073709551599,\"dropped-memory\":18446744073709551600,\"dropped-early\":18446744073709551601,\"dropped-aqm\":18446744073709551602,\"dropped-overload\":18446744073709551603,\"dropped-purge\":18446744073709551604}"
+		   ",\"prob-c\":0.01,\"prob-cl\":0.2,\"overload\":true,\"overload-count\":405,\"overload-ns\":6500000000,\"unparsed\":401,\"filter-dropped\":402,\"gso-failed\":403,\"mark-failed\":404");
+}
+
+#define ZERO_TEXT \
+	": enqueued 0 (0 bytes) sent 0 (0 bytes) queued 0 (0 bytes) ce_in 0\n" \
+	" marked 0 (classic 0, coupled 0, native 0)\n" \
+	" dropped 0 (limit 0, memory 0, early 0, aqm 0, overload 0, purge 0)\n"
+
+#define ZERO_END \
+	"prob_c 0.000000 prob_cl 0.000000 overload no (0 times, 0.000s)\n" \
+	"unparsed 0 filter_dropped 0 gso_failed 0 mark_failed 0\n"
+
+static void test_xstats_of_other_sizes(void)
+{
+	const unsigned int head = TC_DUALPI2_EXT_XSTATS_OFFSET + 8;
+	const __u32 magic = TC_DUALPI2_EXT_XSTATS_MAGIC;
+	const __u32 size = sizeof(struct tc_dualpi2_ext_xstats);
+	char full[TEXT_SIZE];
+	unsigned int len, bad = 0;
+
+	set_xstats(magic, size);
+	for (len = 0; len <= XSTATS_SIZE + 64; len++)
+		if (print_xstats(false, len) || strncmp(out, "prob ", 5) ||
+		    (len < head) == !!strstr(out, "Classic:"))
+			bad++;
+	check(!bad, "statistics of any length are printed");
+
+	print_xstats(false, 40);
+	check_text("what short statistics lack is zero", out,
+		   "prob 0.010000 delay_c 14210us delay_l 430us\n"
+		   "pkts_in_c 1234 pkts_in_l 5678 maxq 77\n"
+		   "ecn_mark 12 step_mark 3\n"
+		   "credit -151400 (L-queue)\n"
+		   "memory_used 4608 (max 0) of memory limit 0\n");
+
+	print_xstats(false, head);
+	check_text("an extension that ends after its head is all zero", out,
+		   XSTATS_TEXT "Classic" ZERO_TEXT "L4S" ZERO_TEXT ZERO_END);
+	print_xstats(false, head + sizeof(struct tc_dualpi2_queue_xstats));
+	check_text("what a short extension lacks is zero", out,
+		   XSTATS_TEXT CLASSIC_TEXT "L4S" ZERO_TEXT ZERO_END);
+
+	print_xstats(false, XSTATS_SIZE);
+	memcpy(full, out, out_len + 1);
+	print_xstats(false, XSTATS_SIZE + 64);
+	check_text("what a long extension has in addition is left", out, full);
+
+	set_xstats(magic, 8 + sizeof(struct tc_dualpi2_queue_xstats));
+	print_xstats(false, XSTATS_SIZE);
+	check_text("what is beyond an extension's own size is zero", out,
+		   XSTATS_TEXT CLASSIC_TEXT "L4S" ZERO_TEXT ZERO_END);
+	set_xstats(magic, 0xffffffff);
+	print_xstats(false, XSTATS_SIZE);
+	check_text("an extension's size beyond the payload is cut", out, full);
+	set_xstats(magic, 4);
+	print_xstats(false, XSTATS_SIZE);
+	check_text("an extension smaller than its head is not printed", out,
+		   XSTATS_TEXT);
+	set_xstats(magic + 1, size);
+	print_xstats(false, XSTATS_SIZE);
+	check_text("an extension without the magic number is not printed", out,
+		   XSTATS_TEXT);
+}
+
+static void test_credit(void)
+{
+	static const struct {
+		__s32 credit;
+		const char *text;
+	} cases[] = {
+		{ 1, "\ncredit 1 (C-queue)\n" },
+		{ 0, "\ncredit 0 (L-queue)\n" },
+		{ -1, "\ncredit -1 (L-queue)\n" },
+	};
+	struct tc_dualpi2_xstats *st = RTA_DATA(&stats.rta);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		st->credit = cases[i].credit;
+		print_xstats(false, sizeof(*st));
+		check(strstr(out, cases[i].text),
+		      "credit %d names the queue whose turn it is",
+		      cases[i].credit);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	error_file = fdopen(memfd_create("stderr", 0), "r+");
+	if (!error_file)
+		return 1;
+
+	printf("KTAP version 1\n");
+	check(strcmp(dualpi2_qdisc_util.id, "dualpi2") == 0,
+	      "the plugin is called dualpi2");
+	test_options_accepted();
+	test_options_refused();
+	test_blanks_refused();
+	test_full_message_refused();
+	test_help();
+	check_file("the man page has every option", argc > 1 ? argv[1] : NULL);
+	check_file("the completion has every option",
+		   argc > 2 ? argv[2] : NULL);
+	test_options_printed();
+	test_odd_attributes();
+	test_round_trip();
+	test_random_commands();
+	test_xstats_printed();
+	test_xstats_of_other_sizes();
+	test_credit();
+
+	printf("1..%u\n", passed + failed + skipped);
+	printf("# Totals: pass:%u fail:%u xfail:0 xpass:0 skip:%u error:0\n",
+	       passed, failed, skipped);
+	return failed ? 1 : 0;
+}
