@@ -1,0 +1,59 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# style.sh - the rules of the tree that a machine can check. KTAP on stdout.
+# Not a formatter, and no judgement of C: checkpatch.pl of a kernel tree does that.
+
+set -uo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+cd "$DUALPI2_ROOT" || exit 1
+
+total=0 failed=0
+# rule NAME COMMAND...: the rule holds if the command prints nothing.
+rule() {
+	local name=$1 found
+	shift
+	total=$((total + 1))
+	found=$("$@" 2>&1)
+	if [ -n "$found" ]; then
+		failed=$((failed + 1))
+		printf '%s\n' "$found" | head -n 20 | sed 's/^/# /'
+		echo "not ok $total $name"
+	else
+		echo "ok $total $name"
+	fi
+}
+
+files() { git ls-files --cached --others --exclude-standard -- "$@"; }
+
+versions() { files '*.c' '*.h' | grep -v '^include/compat/' | xargs -r grep -nE 'KERNEL_VERSION|LINUX_VERSION_CODE'; }
+glue() { grep -nE '\b(struct sk_buff|skb|struct Qdisc|ktime_get|get_random|printk)' include/net/*.h; }
+prefix() { # file-scope functions of the module and the algorithm
+	grep -hoE '^(static )?(inline )?[a-z].* \*?([a-z0-9_]+)\(' sch_dualpi2.c include/net/dualpi2.h |
+		sed -E 's/.*[ *]([a-z0-9_]+)\($/\1/' | grep -vE '^dualpi2_|^module_|^static_assert$'
+}
+uapi_only() { grep -n '#include' iproute2-patch/tc/*.c iproute2-patch/tc/*.h | grep -E 'net/dualpi2|compat/'; }
+spdx() {
+	local file
+	for file in $(files '*.c' '*.h' '*.py' '*.sh' Kbuild Makefile .ci/run 'selftests/*/Makefile'); do
+		head -n 3 "$file" | grep -q 'SPDX-License-Identifier: GPL-2.0-only' || echo "$file: no SPDX line"
+	done
+}
+shell() { files '*.sh' .ci/run | xargs shellcheck -x -P SCRIPTDIR -P . -e SC1091 -f gcc; }
+python() { files '*.py' | xargs "$DUALPI2_CACHE/venv/bin/ruff" check --quiet --output-format concise --line-length 120 --select E,F,W,B --ignore B905; }
+blanks() { files | grep -vE '\.(png|patch)$|^LICENSES/' | xargs grep -nE '[[:blank:]]+$'; }
+hosts() { files | grep -vE '^(docs/|README|LICENSES/)' | xargs grep -nE 'https?://[a-z.]*(debian|pypi|pythonhosted|npmjs)'; }
+
+echo "KTAP version 1"
+echo "1..9"
+rule "version_tests_only_in_compat" versions
+rule "algorithm_without_kernel_glue" glue
+rule "file_scope_names_have_the_prefix" prefix
+rule "tc_includes_only_the_uapi_header" uapi_only
+rule "every_source_has_a_licence" spdx
+rule "shell_scripts_pass_shellcheck" shell
+rule "python_passes_ruff" python
+rule "no_blanks_at_line_ends" blanks
+rule "no_archive_address_written_down" hosts
+[ "$failed" -eq 0 ]
