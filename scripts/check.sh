@@ -53,6 +53,17 @@ coverage() {
 		}'
 }
 
+# The patch for iproute2 that is emitted applies, and tc with it builds and knows our options.
+iproute2() {
+	local help
+	echo "1..2"
+	scripts/iproute2.sh build/iproute2 >&2 || { echo "not ok 1 - iproute2_patch_builds"; return 1; }
+	echo "ok 1 - iproute2_patch_builds"
+	help=$(find build/iproute2 -name 'tc-*' -exec env TC_LIB_DIR=/nonexistent {} qdisc add dev lo root dualpi2 help \; 2>&1) || true
+	[[ $help == *no_l4s* ]] || { echo "not ok 2 - iproute2_patched_tc_has_our_options"; return 1; }
+	echo "ok 2 - iproute2_patched_tc_has_our_options"
+}
+
 net_suite() {
 	suite "$1" in_vm "$DUALPI2_CACHE/venv/bin/python" "selftests/net/test_$1.py"
 }
@@ -64,7 +75,10 @@ if wants unit; then
 	suite coverage coverage
 fi
 if wants tc || wants net || wants tdc; then make --no-print-directory plugin >&2; fi
-if wants tc; then suite tc iproute2-patch/tests/run.sh; fi
+if wants tc; then
+	suite tc iproute2-patch/tests/run.sh
+	suite iproute2 iproute2
+fi
 if wants net || wants tdc; then
 	eval "$(scripts/kernel.sh "$kernel")"
 	scripts/build-module.sh "$KDIR" "build/$KREL" W=1 KCFLAGS=-Werror >&2

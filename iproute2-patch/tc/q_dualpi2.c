@@ -3,10 +3,9 @@
  * tc front end of the dualpi2 qdisc (RFC 9332): options to netlink, netlink to
  * text and JSON.
  *
- * The same file is a plugin for the tc of a distribution (DUALPI2_PLUGIN) and a
- * part of an iproute2 tree.  What the text output says, the parser accepts, and
- * it leads to the same bytes.  Defaults are the kernel's business: an option
- * that was not given is not sent.
+ * What the text output says, the parser accepts, and it leads to the same
+ * bytes.  Defaults are the kernel's business: an option that was not given is
+ * not sent.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +16,7 @@
 #include <strings.h>
 
 #ifdef DUALPI2_PLUGIN
+/* For the tc that a distribution ships, whose headers it does not ship. */
 #include "tc_plugin.h"
 #else
 #include "utils.h"
@@ -234,40 +234,39 @@ static void dualpi2_explain(void)
 /* Exact, and as short as that allows: 15ms, 16.384ms, 1.234567s. */
 static const char *dualpi2_format(char *buf, enum dualpi2_kind kind, __u32 val)
 {
-	const char *fmt = "%.10g";
+	const char *unit = "";
 	double num = val;
 
 	switch (kind) {
 	case DUALPI2_PERCENT:
-		fmt = "%.10g%%";
+		unit = "%";
 		break;
 	case DUALPI2_PACKETS:
-		fmt = "%.10gp";
+		unit = "p";
 		break;
 	case DUALPI2_BYTES:
-		fmt = "%.10gB";
+		unit = "B";
 		break;
 	case DUALPI2_TIME:
+		unit = "us";
 		if (val >= DUALPI2_US_PER_SEC) {
 			num /= DUALPI2_US_PER_SEC;
-			fmt = "%.10gs";
+			unit = "s";
 		} else if (val >= DUALPI2_US_PER_MS) {
 			num /= DUALPI2_US_PER_MS;
-			fmt = "%.10gms";
-		} else {
-			fmt = "%.10gus";
+			unit = "ms";
 		}
 		break;
 	case DUALPI2_GAIN:
-		/* Within 1/2000 of a step of 1/256. */
-		num /= DUALPI2_GAIN_PER_HZ;
-		fmt = "%f";
-		break;
+		/* Six digits are within 1/2000 of a step of 1/256. */
+		snprintf(buf, DUALPI2_BUF_SIZE, "%f",
+			 num / DUALPI2_GAIN_PER_HZ);
+		return buf;
 	default:
 		break;
 	}
 
-	snprintf(buf, DUALPI2_BUF_SIZE, fmt, num);
+	snprintf(buf, DUALPI2_BUF_SIZE, "%.10g%s", num, unit);
 	return buf;
 }
 

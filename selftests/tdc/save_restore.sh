@@ -1,0 +1,113 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# save_restore.sh - is what tc shows of a dualpi2 a fixed point of show and set?
+# For each of many settings: set, show, set what was shown to a new qdisc, show; both texts must be
+# the same. A helper of the cases in dualpi2-ext.json: it makes a device of its own in the network
+# namespace that it is run in, and it says nothing if all is well.
+#
+# usage: save_restore.sh options|gains TC IP
+
+set -eu
+
+settings=$1 tc=$2 ip=$3
+dev=saverestore
+work=$(mktemp -d)
+trap 'rm -rf "$work"; "$ip" link del "$dev" 2>/dev/null || true' EXIT
+"$ip" link add "$dev" type dummy
+
+# Every option at both ends and between, and all of them together.
+options() {
+	cat <<-'END'
+
+		limit 1
+		limit 4294967295
+		limit 7 memlimit 9
+		memlimit 1
+		memlimit 4294967295
+		memlimit 1000000
+		memlimit 1048576
+		target 1us
+		target 999us
+		target 1001us
+		target 16384us
+		target 999999us
+		target 1000001us
+		target 4294967us
+		tupdate 100us
+		tupdate 12345us
+		tupdate 1234567us
+		tupdate 4294967us
+		step_thresh 0us
+		step_thresh 1us
+		step_thresh 1234us
+		step_thresh 4294967us
+		step_thresh 1p
+		step_thresh 4294967294p
+		step_thresh 2ms ramp 0us
+		step_thresh 5p ramp 10us
+		ramp 0us
+		ramp 1us
+		ramp 1234567us
+		ramp 4294967us
+		min_qlen_step 1
+		min_qlen_step 4294967295
+		coupling_factor 1
+		coupling_factor 255
+		classic_protection 0
+		classic_protection 1
+		classic_protection 99
+		classic_protection 100
+		overflow
+		drop_enqueue
+		overflow drop_enqueue
+		cla_ect
+		any_ect
+		no_split_gso
+		random
+		no_l4s
+		no_l4s cla_ect random
+		max_rtt 1ms
+		max_rtt 30ms typical_rtt 30ms
+		max_rtt 300ms
+		typical_rtt 20ms
+		max_rtt 8s
+		limit 2000 memlimit 3000000 target 20ms tupdate 21ms alpha 0.25 beta 3.5 step_thresh 2ms min_qlen_step 3 coupling_factor 4 overflow drop_enqueue classic_protection 20 any_ect no_split_gso ramp 300us random no_l4s
+	END
+}
+
+# Both gains in steps of 1/256 Hz, their unit: the first few hundred, around every power of two, and
+# the last. Each as alpha with another as beta.
+gains() {
+	awk 'BEGIN {
+		for (g = 1; g <= 300; g++) gain[n++] = g
+		for (p = 512; p < 2147483648; p *= 2) for (d = -1; d <= 1; d++) gain[n++] = p + d
+		gain[n++] = 819; gain[n++] = 2147483647
+		for (i = 0; i < n; i++)
+			printf "alpha %.8f beta %.8f\n", gain[i] / 256, gain[n - 1 - i] / 256
+	}'
+}
+
+# Sets each line of stdin to a new qdisc and shows it without what is not an option.
+set_and_show() {
+	sed "s/.*/qdisc replace dev $dev root pfifo\\nqdisc replace dev $dev root handle 1: dualpi2 &\\nqdisc show dev $dev/" |
+		"$tc" -batch - 2>"$work/messages" | sed -n 's/^qdisc dualpi2 1: root refcnt [0-9]* //p'
+}
+
+"$settings" >"$work/given"
+set_and_show <"$work/given" >"$work/first"
+grep -v '^dualpi2: max_rtt' "$work/messages" >&2 && exit 1
+set_and_show <"$work/first" >"$work/second"
+cat "$work/messages" >&2
+[ "$(wc -l <"$work/given")" -eq "$(wc -l <"$work/first")" ] || {
+	echo "save_restore.sh: $(wc -l <"$work/given") settings, but $(wc -l <"$work/first") shown" >&2
+	exit 1
+}
+diff "$work/first" "$work/second" >&2 || exit 1
+
+# A gain is also shown as the one that was set, to the six digits of the text.
+if [ "$settings" = gains ]; then
+	awk '{ printf "%f %f\n", $2, $4 }' "$work/given" >"$work/want"
+	sed 's/.* alpha \([0-9.]*\) beta \([0-9.]*\) .*/\1 \2/' "$work/first" >"$work/got"
+	diff "$work/want" "$work/got" >&2 || exit 1
+fi
