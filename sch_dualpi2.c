@@ -378,7 +378,8 @@ static bool dualpi2_early_signal(struct dualpi2_sched_data *q,
 {
 	const struct dualpi2_packet pkt = {
 		.profile = dualpi2_cb(skb)->profile,
-		.low = dualpi2_is_low(dualpi2_backlog_bytes(q), q->mtu_bytes),
+		.low = dualpi2_is_low(dualpi2_backlog_bytes(q) +
+				      qdisc_pkt_len(skb), q->mtu_bytes),
 		.may_drop = true,
 		.rnd = dualpi2_decision_bits(q, now_ns),
 	};

@@ -25,10 +25,10 @@ install)
 	install -D -m 644 "$module" "$modules/sch_dualpi2.ko"
 	install -D -m 644 "$plugin" "${DESTDIR-}$tclib/q_dualpi2.so"
 	install -D -m 644 iproute2-patch/man/man8/tc-dualpi2.8 "$man/tc-dualpi2.8"
-	install -D -m 644 iproute2-patch/bash-completion/tc-dualpi2 "$completion/tc-dualpi2"
+	install -D -m 644 iproute2-patch/bash-completion/tc-dualpi2 "$completion/tc"
 	;;
 uninstall)
-	rm -f "$modules/sch_dualpi2.ko" "${DESTDIR-}$tclib/q_dualpi2.so" "$man/tc-dualpi2.8" "$completion/tc-dualpi2"
+	rm -f "$modules/sch_dualpi2.ko" "${DESTDIR-}$tclib/q_dualpi2.so" "$man/tc-dualpi2.8" "$completion/tc"
 	;;
 *)
 	die "unknown verb '$verb'; install or uninstall"
