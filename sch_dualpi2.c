@@ -10,8 +10,9 @@
  * tupdate, and makes up for idle time at the first enqueue into empty queues,
  * so that an idle instance wakes no processor.
  *
- * Locking: enqueue, dequeue, peek and reset run under the root qdisc's lock;
- * change and dump_stats take it; init, change and dump run under RTNL.
+ * Locking: enqueue, dequeue and peek run under the root qdisc's lock, reset does
+ * where packets may still come; change and dump_stats take it; init, change and
+ * dump run under RTNL.
  */
 #include <linux/errno.h>
 #include <linux/if_arp.h>
@@ -56,7 +57,7 @@ enum dualpi2_class {
 #define DUALPI2_CB_IPV6		BIT(2)
 #define DUALPI2_CB_CE		BIT(3)	/* arrived with CE */
 
-/* The private 20 bytes of a packet in the queues. */
+/* What a packet in the queues carries in its 20 private bytes. */
 struct dualpi2_cb {
 	u64 queued_ns;
 	u32 truesize;	/* as charged; marking may change the skb's own */
@@ -111,7 +112,8 @@ static void dualpi2_refresh_mtu(struct Qdisc *sch)
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 
 	q->mtu_bytes = dualpi2_mtu_bytes(sch);
-	q->memory_limit = dualpi2_memory_limit_bytes(&q->config, q->mtu_bytes);
+	WRITE_ONCE(q->memory_limit,
+		   dualpi2_memory_limit_bytes(&q->config, q->mtu_bytes));
 }
 
 static u64 dualpi2_head_age_ns(const struct dualpi2_fifo *fifo, u64 now_ns)
@@ -268,7 +270,8 @@ static int dualpi2_local_class(struct sk_buff *skb, struct Qdisc *sch, int *ret)
 	struct tcf_result res;
 	u32 minor;
 
-	if (TC_H_MAJ(skb->priority) == sch->handle) {
+	/* Qdiscs that the core attaches by itself have no handle. */
+	if (sch->handle && TC_H_MAJ(skb->priority) == sch->handle) {
 		minor = TC_H_MIN(skb->priority);
 		if (minor >= DUALPI2_CLASS_L4S &&
 		    minor <= DUALPI2_CLASS_CLASSIC)
@@ -456,9 +459,10 @@ static unsigned int dualpi2_stab_bytes(const struct qdisc_size_table *stab,
 		bytes = stab->data[slot % tsize];
 		if (slot >= tsize)
 			bytes += (u64)stab->data[tsize - 1] * (slot / tsize);
-		bytes <<= spec->size_log;
+		/* The greatest shift is 30, so that this cannot overflow. */
+		bytes = min_t(s64, bytes, QDISC_PKT_LEN_MAX) << spec->size_log;
 	}
-	return clamp_t(s64, bytes, 1, S32_MAX);
+	return clamp_t(s64, bytes, 1, QDISC_PKT_LEN_MAX);
 }
 
 /* A segment becomes a packet of its own, as long on the link as the root
@@ -488,7 +492,8 @@ static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 	unsigned int orig_len = qdisc_pkt_len(skb);
 	struct dualpi2_cb cb = *dualpi2_cb(skb);
 	struct sk_buff *segs, *seg, *next;
-	int queued = 0, bytes = 0;
+	unsigned int bytes = 0;
+	int queued = 0;
 
 	segs = skb_gso_segment(skb, features & ~NETIF_F_GSO_MASK);
 	if (IS_ERR(segs)) {
@@ -989,7 +994,8 @@ static int dualpi2_dump(struct Qdisc *sch, struct sk_buff *skb)
 	if (!opts)
 		return -EMSGSIZE;
 	if (nla_put_u32(skb, TCA_DUALPI2_LIMIT, cfg->limit_pkts) ||
-	    nla_put_u32(skb, TCA_DUALPI2_MEMORY_LIMIT, q->memory_limit) ||
+	    nla_put_u32(skb, TCA_DUALPI2_MEMORY_LIMIT,
+			READ_ONCE(q->memory_limit)) ||
 	    nla_put_u32(skb, TCA_DUALPI2_TARGET, cfg->target_us) ||
 	    nla_put_u32(skb, TCA_DUALPI2_TUPDATE, cfg->tupdate_us) ||
 	    nla_put_u32(skb, TCA_DUALPI2_ALPHA, cfg->alpha) ||

@@ -20,6 +20,13 @@
 #define MODULE_ALIAS_NET_SCH(id)	MODULE_ALIAS("net-sch-" id)
 #endif
 
+/* The greatest length on the link that a size table may give a packet: 6.1.192,
+ * 7.3; before, there was no bound.
+ */
+#ifndef QDISC_PKT_LEN_MAX
+#define QDISC_PKT_LEN_MAX	(1 << 20)
+#endif
+
 /* Run the filters of a qdisc.  A redirect is not possible from here: some
  * kernels turn it into a drop themselves, the others are helped.
  */

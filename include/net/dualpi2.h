@@ -156,7 +156,7 @@ enum dualpi2_ecn_mask {
  * @memory_limit_is_set: false: @memory_limit_bytes follows limit and MTU
  * @ramp_is_set: false: the ramp's width follows @step_thresh_us
  * @drop_overload: drop in overload; false: hold p' at the edge of it
- * @drop_early: decide Classic and coupled signals at enqueue
+ * @drop_early: decide signals in the Classic queue at enqueue
  * @split_gso: split GSO packets at enqueue
  * @l4s: false: ECT(1) is Not-ECT (RFC 9331 5.1)
  */
@@ -793,7 +793,7 @@ static inline u64 dualpi2_native_q32(const struct dualpi2_params *p,
  * @backlog_bytes: in both queues, the packet in question included
  * @mtu_bytes: MTU with link-layer header
  */
-static inline bool dualpi2_is_low(u32 backlog_bytes, u32 mtu_bytes)
+static inline bool dualpi2_is_low(u64 backlog_bytes, u32 mtu_bytes)
 {
 	return backlog_bytes < 2 * min_t(u32, mtu_bytes, DUALPI2_LOW_MTU_BYTES);
 }
