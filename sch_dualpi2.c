@@ -37,7 +37,7 @@
 #include <net/dualpi2.h>
 #include <compat/compat.h>
 
-#define DUALPI2_VERSION		"2.0.0"
+#define DUALPI2_VERSION		"2.1.0"
 
 /* Tags of a frame that are looked through on the way to the IP header. */
 #define DUALPI2_VLAN_TAGS_MAX	8

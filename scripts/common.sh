@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 #
-# common.sh - what every script here shares: two directories and three helpers.
+# common.sh - what every script here shares: two directories and some helpers.
 # Sourced, never run. It is not the place for anything that only one script needs.
 
 DUALPI2_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -38,3 +38,6 @@ retry() {
 	rm -f "$log"
 	return "$rc"
 }
+
+# version: of this project. It stands in sch_dualpi2.c alone; all else asks here.
+version() { sed -n 's/^#define DUALPI2_VERSION[[:space:]]*"\([^"]*\)"$/\1/p' "$DUALPI2_ROOT/sch_dualpi2.c"; }

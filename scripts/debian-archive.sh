@@ -9,6 +9,8 @@
 #        debian-archive.sh [--to DIR] SUITE source PACKAGE...     unpacked source trees into DIR
 #        debian-archive.sh SUITE names REGEX                      package names that match
 #        debian-archive.sh SUITE depends PACKAGE                  names of the packages it depends on
+#        debian-archive.sh SUITE sources                          lines for sources.list, read without error
+#        debian-archive.sh SUITE keys                             directory of the keys that sign them
 #
 # DUALPI2_MIRROR and DUALPI2_SECURITY_MIRROR override the mirrors found.
 
@@ -18,7 +20,7 @@ set -euo pipefail
 
 max_age_minutes=1440
 
-usage() { die "$1; usage: debian-archive.sh [--to DIR] SUITE download|source|names|depends ARGUMENT..."; }
+usage() { die "$1; usage: debian-archive.sh [--to DIR] SUITE download|source|names|depends|sources|keys [ARGUMENT...]"; }
 
 to=.
 if [ "${1-}" = --to ]; then
@@ -26,12 +28,13 @@ if [ "${1-}" = --to ]; then
 	to=$2
 	shift 2
 fi
-[ $# -ge 3 ] || usage "too few arguments"
+[ $# -ge 2 ] || usage "too few arguments"
 suite=$1 action=$2
 shift 2
 [[ $suite =~ ^[a-z-]+$ ]] || usage "'$suite' is not a suite's name"
 case $action in
-download | source | names | depends) ;;
+download | source | names | depends) [ $# -ge 1 ] || usage "$action needs an argument" ;;
+sources | keys) ;;
 *) usage "unknown action '$action'" ;;
 esac
 
@@ -90,48 +93,45 @@ apt_options=(
 	-o "Dir::Etc::trusted=$state/none" -o "Dir::Etc::trustedparts=$state/trusted"
 	-o APT::Architecture=amd64 -o APT::Architectures=amd64
 	-o APT::Sandbox::User= -o Acquire::Retries=3 -o Acquire::Languages=none
-	-o APT::Get::List-Cleanup=true
+	-o APT::Get::List-Cleanup=true -o Acquire::Check-Date=true -o Acquire::Check-Valid-Until=true
 )
 [[ $suite != *-backports ]] || apt_options+=(-t "$suite")
 
+option=''
 write_sources() { # SUITE...
 	local uri s
 	for s in "$@"; do
 		uri=$mirror
 		[[ $s != *-security ]] || uri=$security
-		printf 'deb %s %s main\ndeb-src %s %s main\n' "$uri" "$s" "$uri" "$s"
+		printf 'deb%s %s %s main\n' "$option" "$uri" "$s" "$option" "$uri" "$s" | sed '2~2s/^deb/deb-src/'
 	done >"$state/sources.list"
 }
 
 # Fails also when apt would only warn that an index is missing.
-apt_update() { # OPTION...
-	apt-get "${apt_options[@]}" -q -o APT::Update::Error-Mode=any "$@" update >"$state/update.log"
+apt_update() {
+	apt-get "${apt_options[@]}" -q -o APT::Update::Error-Mode=any update >"$state/update.log"
 }
 
 update() {
-	local base=${suite%-backports} key
+	local base=${suite%-backports} key both
+	mapfile -t both < <(printf '%s\n' "$suite" "$base" | uniq)
 	rm -f "$state/updated"
 	for key in /etc/apt/trusted.gpg.d/debian-archive-* /usr/share/keyrings/debian-archive-*; do
 		[[ $key != *removed* && -e $key ]] || continue
 		ln -sf "$key" "$state/trusted/"
 	done
 	say "reading the package lists of $suite"
-	# Not every suite has updates and a security archive.
-	if [ -n "$security" ] && [ "$base" != sid ]; then
-		write_sources "$suite" "$base" "$base-updates" "$base-security"
-		[ "$suite" != "$base" ] || write_sources "$base" "$base-updates" "$base-security"
-		if apt_update -q 2>"$state/update.err"; then
-			touch "$state/updated"
-			return
+	# Not every suite has updates and a security archive, and one in development may carry a Release
+	# file past its date.
+	for option in '' ' [check-valid-until=no]'; do
+		if [ -n "$security" ] && [ "$base" != sid ]; then
+			write_sources "${both[@]}" "$base-updates" "$base-security"
+			! apt_update 2>"$state/update.err" || { touch "$state/updated"; return; }
 		fi
-	fi
-	write_sources "$suite" "$base"
-	[ "$suite" != "$base" ] || write_sources "$base"
-	# A suite in development may carry a Release file past its date.
-	if apt_update -q 2>"$state/update.err" || retry 3 apt_update -o Acquire::Check-Valid-Until=false; then
-		touch "$state/updated"
-		return
-	fi
+		write_sources "${both[@]}"
+		! apt_update 2>"$state/update.err" || { touch "$state/updated"; return; }
+	done
+	! retry 3 apt_update || { touch "$state/updated"; return; }
 	die "cannot read the package lists of $suite; see the messages above, check the network and the suite's name"
 }
 
@@ -157,6 +157,12 @@ upstream_source() ( # PACKAGE...
 
 mkdir -p "$to"
 case $action in
+sources)
+	cat "$state/sources.list"
+	;;
+keys)
+	echo "$state/trusted"
+	;;
 names)
 	apt-cache "${apt_options[@]}" pkgnames | grep -E -- "$1" || true
 	;;

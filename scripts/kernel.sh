@@ -4,34 +4,47 @@
 # kernel.sh - make a stock Debian kernel and its headers available in the cache directory.
 # Nothing is installed on this machine: the packages are only unpacked.
 #
-# usage: kernel.sh [--refresh] X.Y        e.g. 6.1
+# usage: kernel.sh [--refresh] [--headers] X.Y|SUITE/RELEASE    6.1, bullseye/5.10.0-46-amd64
 #
 # Prints, for eval: KREL (release), KIMG (image), KMODS (its modules), KDIR (build directory for
-# make -C) and KCC (the compiler that built it). --refresh looks for a newer build of the kernel.
+# make -C), KCC (the compiler that built it) and KDEBIAN (the Debian release whose tools can build
+# for it, see root.sh). --refresh looks for a newer build of the kernel; with --headers there is no
+# image and no modules: KIMG and KMODS stay empty.
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-refresh=''
-if [ "${1-}" = --refresh ]; then
-	refresh=1
+usage='usage: kernel.sh [--refresh] [--headers] X.Y|SUITE/RELEASE'
+refresh='' parts=kernel
+while [[ ${1-} == --* ]]; do
+	case $1 in
+	--refresh) refresh=1 ;;
+	--headers) parts=headers ;;
+	*) die "unknown option '$1'; $usage" ;;
+	esac
 	shift
-fi
-[ $# -eq 1 ] || die "no kernel given; usage: kernel.sh [--refresh] X.Y"
-kernel=$1
+done
+[ $# -eq 1 ] || die "no kernel given; $usage"
+kernel=$1 release=''
 case $kernel in
 5.10) suite=bullseye ;;
 6.1) suite=bookworm ;;
-6.12) suite=bookworm-backports ;;
-7.2) suite=trixie-backports ;;
-*) die "no suite known for kernel '$kernel'; known are 5.10, 6.1, 6.12, 7.2" ;;
+6.12) suite=trixie ;;
+7.2) suite=forky ;;
+7.3) suite=trixie-backports ;;
+*/*) suite=${kernel%%/*} release=${kernel#*/} ;;
+*) die "no suite known for kernel '$kernel'; known are 5.10, 6.1, 6.12, 7.2, 7.3; or say SUITE/RELEASE" ;;
 esac
+debian=${suite%-backports}
+# Where the next release is made there is nothing newer to build with.
+[ "$debian" != sid ] || debian=forky
 
 kernels=$DUALPI2_CACHE/kernels
-answer=$kernels/$kernel.env
+name=${kernel//\//-}-$parts
+answer=$kernels/$name.env
 mkdir -p "$kernels"
-exec 8>"$kernels/$kernel.lock"
+exec 8>"$kernels/$name.lock"
 flock 8
 if [ -z "$refresh" ] && [ -s "$answer" ]; then
 	cat "$answer"
@@ -41,18 +54,24 @@ fi
 for tool in apt-get dpkg depmod; do
 	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
 done
-archive() { "$DUALPI2_ROOT/scripts/debian-archive.sh" "$@" 8>&-; }
+archive() { "$DUALPI2_ROOT/scripts/debian-archive.sh" "$@" 7>&- 8>&-; }
 
 # Plain flavour only: 6.1.0-56-amd64, 7.2.12+deb13-amd64, but not cloud, rt, dbg or unsigned.
-release=$(archive "$suite" names "^linux-image-${kernel//./\\.}(\.[0-9]+)*(\+[a-z0-9.~]+)*(-[0-9]+)?-amd64$" |
+[ -n "$release" ] || release=$(archive "$suite" names "^linux-image-${kernel//./\\.}(\.[0-9]+)*(\+[a-z0-9.~]+)*(-[0-9]+)?-amd64$" |
 	sed 's/^linux-image-//' | sort -V | tail -n 1)
 [ -n "$release" ] || die "$suite has no kernel $kernel for amd64; see scripts/debian-archive.sh $suite names linux-image"
 
+# The same release may be in several suites, and asked for twice at once.
 root=$kernels/$release/root
-if [ ! -e "$kernels/$release/unpacked" ]; then
-	say "fetching kernel $release and its headers from $suite"
+mkdir -p "$kernels/$release"
+exec 7>"$kernels/$release/lock"
+flock 7
+if [ ! -e "$kernels/$release/has-$parts" ]; then
+	todo=()
+	[ -e "$kernels/$release/has-headers" ] || todo+=("linux-headers-$release")
+	[ "$parts" = headers ] || todo+=("linux-image-$release")
+	say "fetching ${todo[*]} from $suite"
 	# The parts a kernel is split into differ between releases: follow the dependencies within it.
-	todo=("linux-image-$release" "linux-headers-$release")
 	packages=()
 	while [ ${#todo[@]} -gt 0 ]; do
 		package=${todo[0]}
@@ -68,34 +87,39 @@ if [ ! -e "$kernels/$release/unpacked" ]; then
 	done
 
 	download=$kernels/$release/download
-	rm -rf "$download" "$root"
-	mkdir -p "$download" "$root"
+	rm -rf "$download"
+	mkdir -p "$download"
 	archive --to "$download" "$suite" download "${packages[@]}"
 	say "unpacking ${packages[*]}"
 	# On a merged-/usr package /lib is a link that dpkg -x must not replace.
-	mkdir -p "$root/usr/lib"
-	ln -s usr/lib "$root/lib"
+	mkdir -p "$root/usr/lib/modules/$release"
+	ln -sfn usr/lib "$root/lib"
 	for package in "$download"/*.deb; do
 		dpkg-deb --fsys-tarfile "$package" | tar -x -C "$root" --keep-directory-symlink --no-same-owner
 	done
-	depmod -b "$root" "$release"
+	[ "$parts" = headers ] || depmod -b "$root" "$release"
 
 	# The headers name themselves and their other half by the paths they would have when installed.
-	sed -i -E "s,(^|[[:space:]=])/usr/src/,\1$root/usr/src/,g" "$root/usr/src/linux-headers-$release/Makefile"
+	[ -e "$kernels/$release/has-headers" ] ||
+		sed -i -E "s,(^|[[:space:]=])/usr/src/,\1$root/usr/src/,g" "$root/usr/src/linux-headers-$release/Makefile"
 	ln -sfn "$root/usr/src/linux-headers-$release" "$root/lib/modules/$release/build"
 	rm -f "$root/lib/modules/$release/source"
 	rm -rf "$download"
-	touch "$kernels/$release/unpacked"
+	touch "$kernels/$release/has-headers" "$kernels/$release/has-$parts"
 fi
 
 # From 7.x on the image lies with the modules.
-image=$root/boot/vmlinuz-$release
-[ -e "$image" ] || image=$root/usr/lib/modules/$release/vmlinuz
+image='' modules=''
 headers=$root/usr/src/linux-headers-$release
-[ -s "$image" ] || die "the packages of $release hold no image; remove $kernels/$release and run again"
+if [ "$parts" != headers ]; then
+	modules=$root/lib/modules/$release
+	image=$root/boot/vmlinuz-$release
+	[ -e "$image" ] || image=$modules/vmlinuz
+	[ -s "$image" ] || die "the packages of $release hold no image; remove $kernels/$release and run again"
+fi
 compiler=$(sed -n 's/^CONFIG_CC_VERSION_TEXT="\([^ ]*\) .*/\1/p' "$headers/.config")
 compiler=${compiler#x86_64-linux-gnu-}
-printf '%s=%q\n' KREL "$release" KIMG "$image" KMODS "$root/lib/modules/$release" \
-	KDIR "$headers" KCC "$compiler" >"$answer.new"
+printf '%s=%q\n' KREL "$release" KIMG "$image" KMODS "$modules" \
+	KDIR "$headers" KCC "$compiler" KDEBIAN "$debian" >"$answer.new"
 mv "$answer.new" "$answer"
 cat "$answer"

@@ -17,6 +17,8 @@ packages=(
 	qemu-system-x86 busybox-static cpio xz-utils                 # the test machine
 	iproute2 iperf3 ethtool nftables tcpdump iputils-ping procps # in it
 	jq python3-venv shellcheck                                   # results, style check
+	mmdebstrap                                                   # Debian trees of other releases
+	debhelper dh-dkms fakeroot rpm                               # packages
 )
 python=/usr/bin/python3
 venv=$DUALPI2_CACHE/venv

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# build-for.sh - build the module for a Debian kernel, with the tools of that kernel's own Debian
+# release, and print its path. Where this machine is that release and has the kernel's compiler, it
+# is built here, else in a tree made for it (root.sh).
+#
+# usage: build-for.sh [--headers] KERNEL OUTDIR [MAKE-ARGUMENTS]     KERNEL as for kernel.sh
+
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+parts=()
+if [ "${1-}" = --headers ]; then
+	parts=(--headers)
+	shift
+fi
+[ $# -ge 2 ] || die "usage: build-for.sh [--headers] KERNEL OUTDIR [MAKE-ARGUMENTS]"
+kernel=$1 out=$2
+shift 2
+assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" "${parts[@]}" "$kernel")
+eval "$assignments"
+mkdir -p "$out"
+out=$(realpath -e "$out")
+
+# shellcheck source=/dev/null
+codename=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
+build=("$DUALPI2_ROOT/scripts/build-module.sh" "$KDIR" "$out" "$@")
+if [ "$codename" = "$KDEBIAN" ] && command -v "$KCC" >/dev/null; then
+	"${build[@]}" >&2
+else
+	case $out/ in
+	"$DUALPI2_ROOT"/* | "$DUALPI2_CACHE"/*) ;;
+	*) die "$out is in neither the repository nor the cache directory, which is all that the build sees" ;;
+	esac
+	root=$("$DUALPI2_ROOT/scripts/root.sh" "$KDEBIAN" build)
+	"$DUALPI2_ROOT/scripts/in-root.sh" --offline "$root" "${build[@]}" >&2
+fi
+echo "$out/sch_dualpi2.ko"

@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# root.sh - make a Debian tree of any release in the cache directory and print its path: a place to
+# build for that release's kernels (build), or what a test machine boots (test). It is made once by
+# mmdebstrap and never changed after: work in a copy, or through in-root.sh --scratch.
+#
+# usage: root.sh [--refresh] RELEASE build|test|bare
+#          RELEASE  bullseye, bookworm, trixie or forky
+#          build    compiler and what kernel headers need to build a module
+#          test     the programs that the tests run, among them the release's own tc
+#          bare     a fresh installation: its kernel and tc, apt, and nothing to build with
+#        --refresh  make it anew, from today's packages
+
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+usage='usage: root.sh [--refresh] bullseye|bookworm|trixie|forky build|test|bare'
+refresh=''
+if [ "${1-}" = --refresh ]; then
+	refresh=1
+	shift
+fi
+[ $# -eq 2 ] || die "$usage"
+release=$1 kind=$2
+case $release in
+bullseye | bookworm | trixie | forky) ;;
+*) die "unknown release '$release'; $usage" ;;
+esac
+
+packages=(ca-certificates kmod iproute2)
+case $kind in
+build)
+	packages+=(gcc libc6-dev make bc libelf1 perl python3)
+	# Its kernels describe their types (BTF), and headers need pahole for that.
+	[ "$release" = bullseye ] || packages+=(pahole)
+	;;
+test)
+	packages+=(iperf3 ethtool nftables tcpdump iputils-ping procps jq bc python3 xz-utils)
+	;;
+bare)
+	packages+=(linux-image-amd64 initramfs-tools xz-utils)
+	;;
+*) die "unknown kind '$kind'; $usage" ;;
+esac
+
+root=$DUALPI2_CACHE/roots/$release-$kind
+mkdir -p "${root%/*}"
+exec 7>"$root.lock"
+flock 7
+if [ -z "$refresh" ] && [ "$(cat "$root/made-of" 2>/dev/null)" = "${packages[*]}" ]; then
+	echo "$root"
+	exit 0
+fi
+
+[ "$(id -u)" = 0 ] || die "making a Debian tree needs root; run as root"
+command -v mmdebstrap >/dev/null || die "mmdebstrap is missing; run scripts/setup.sh"
+archive() { "$DUALPI2_ROOT/scripts/debian-archive.sh" "$release" "$@" 7>&-; }
+sources=$(archive sources)
+keys=$(archive keys)
+
+say "making $root (one to three minutes)"
+new=$root.new log=$root.log
+rm -rf "$new"
+trap 'rm -rf "$new"' EXIT
+make_root() {
+	rm -rf "$new"
+	printf '%s\n' "$sources" | grep -v '^deb-src' |
+		mmdebstrap --mode=root --variant=minbase --keyring="$keys" --skip=check/empty \
+			--include="$(IFS=,; echo "${packages[*]}")" --aptopt='APT::Install-Recommends "false"' \
+			--aptopt='Acquire::Retries "3"' --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' \
+			--dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/man/*' \
+			"$release" "$new" - >"$log" 7>&-
+}
+retry 3 make_root || die "cannot make a root of $release; see the messages above and $log"
+rm -f "$new/etc/resolv.conf" "$new"/etc/dpkg/dpkg.cfg.d/99mmdebstrap
+echo "${packages[*]}" >"$new/made-of"
+rm -rf "$root"
+mv "$new" "$root"
+echo "$root"
