@@ -14,6 +14,8 @@
  * where packets may still come; change and dump_stats take it; init, change and
  * dump run under RTNL.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/errno.h>
 #include <linux/if_arp.h>
 #include <linux/if_ether.h>
@@ -198,7 +200,10 @@ static int dualpi2_read_ecn(const struct sk_buff *skb, struct dualpi2_cb *cb)
 	int offset = skb_network_offset(skb);
 	__be16 proto = skb->protocol;
 
-	if (eth_type_vlan(proto))
+	/* Some kernels have no type for what a packet socket sends on a VLAN
+	 * device (5.10): then the frame says it.
+	 */
+	if (eth_type_vlan(proto) || !proto)
 		offset = dualpi2_skip_tags(skb, &proto);
 	if (offset >= 0 && proto == htons(ETH_P_PPP_SES))
 		offset = dualpi2_skip_pppoe(skb, offset, &proto);
@@ -1152,7 +1157,13 @@ static struct Qdisc_ops dualpi2_qdisc_ops __read_mostly = {
 
 static int __init dualpi2_module_init(void)
 {
-	return register_qdisc(&dualpi2_qdisc_ops);
+	int err = register_qdisc(&dualpi2_qdisc_ops);
+
+	if (err != -EEXIST)
+		return err;
+	pr_err("the kernel has a dualpi2 already: remove its module (modprobe -r); one that is built in cannot be replaced\n");
+	/* modprobe takes "exists" for success: this module, loaded already. */
+	return -EBUSY;
 }
 
 static void __exit dualpi2_module_exit(void)

@@ -13,7 +13,6 @@ that is spaced evenly comes n p - 3/2 to n p + 1/2 times in n packets
 (dualpi2_spacer_hit()), so that its own error is at most 2/n.
 """
 
-import itertools
 import math
 import os
 import time
@@ -278,7 +277,7 @@ def overload_both_queues_lose_alike_until_it_ends():
         inside = [s["at"] for s in samples if s["overload"]]
         expect_equal(st["overload_count"], 1, "overloads")
         expect_equal(st["overload"], 0, "in overload at the end")
-        step = max(b["at"] - a["at"] for a, b in itertools.pairwise(samples))
+        step = max(b["at"] - a["at"] for a, b in zip(samples, samples[1:]))
         expect_between(st["overload_ns"] / 1e9, inside[-1] - inside[0], inside[-1] - inside[0] + 2 * step,
                        "overload_ns, s")
         # Before and after, delays are off by one packet at most, each way.
@@ -452,7 +451,7 @@ def c13_sparse_traffic_p_moves_by_time_and_not_by_updates():
 def gaps(records, is_signal):
     """Distances between signals, in packets."""
     found = [index for index, record in enumerate(records) if is_signal(record)]
-    return [b - a for a, b in itertools.pairwise(found)]
+    return [b - a for a, b in zip(found, found[1:])]
 
 
 def variance(values):

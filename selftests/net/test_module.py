@@ -446,6 +446,34 @@ def rmmod_while_in_use_refused():
         lib.load_module()
 
 
+@test("C12")
+def module_beside_another_dualpi2_is_refused_and_says_why():
+    """As on a kernel with a dualpi2 of its own, which is played by this one under another name."""
+    if not MODULE:
+        raise lib.Skip("DUALPI2_MODULE does not say which module")
+    other = f"/tmp/sch_dualpiX-{os.getpid()}.ko"
+    with open(MODULE, "rb") as file:
+        module = file.read()
+    with open(other, "wb") as file:
+        file.write(module.replace(b"sch_dualpi2\0", b"sch_dualpiX\0"))
+    wait_unused()
+    lib.run(["rmmod", NAME])
+    lib.run(["insmod", other])
+    try:
+        with open("/dev/kmsg", "rb", buffering=0) as log:
+            log.seek(0, os.SEEK_END)
+            os.set_blocking(log.fileno(), False)
+            done = lib.run(["insmod", MODULE], check=False)
+            expect(done.returncode != 0 and "busy" in done.stderr, f"insmod: {done.returncode} {done.stderr}")
+            expect(not loaded(), "the module is loaded")
+            said = log.read(8192) or b""
+        expect(b"sch_dualpi2: the kernel has a dualpi2 already" in said, f"in the kernel log: {said}")
+    finally:
+        lib.run(["rmmod", "sch_dualpiX"])
+        os.unlink(other)
+        lib.load_module()
+
+
 def packets_in_memory():
     """Packet heads that the kernel holds; per-cpu slabs make it imprecise by some hundred."""
     with open("/proc/slabinfo", encoding="ascii") as file:
