@@ -5,16 +5,24 @@
 #
 # usage: check.sh [SUITE...]     suites: style unit tc net tdc; none named: all
 #
-# The network suites run in virtual machines with Debian's stock kernel, in
-# virtual time, two at once.  Logs stay in build/check.
+# KERNELS: the stock Debian kernels to run the net and tdc suites on, each with the
+# programs and the tc of its own Debian release, in virtual machines, in virtual time,
+# two at once. Default "6.1 7.2"; "all" is 5.10 6.1 6.12 7.2. Logs stay in build/check.
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-kernel=${DUALPI2_KERNEL:-6.1}
+kernels=${KERNELS:-6.1 7.2}
+[ "$kernels" != all ] || kernels='5.10 6.1 6.12 7.2'
 suites=("$@")
 [ ${#suites[@]} -gt 0 ] || suites=(style unit tc net tdc)
+for name in "${suites[@]}"; do
+	case $name in
+	style | unit | tc | net | tdc) ;;
+	*) die "unknown suite '$name'; suites are style unit tc net tdc" ;;
+	esac
+done
 wants() { [[ " ${suites[*]} " == *" $1 "* ]]; }
 
 cd "$DUALPI2_ROOT"
@@ -32,11 +40,6 @@ suite() {
 	echo "$code" >"$logs/$name.code"
 	say "$name: ended with code $code after $((SECONDS - began)) s"
 	[ "$code" -eq 0 ] || tail -n 15 "$logs/$name.err" >&2
-}
-
-in_vm() {
-	scripts/run-vm.sh --virtual-time --kernel "$kernel" --timeout 1500 --preload "$DUALPI2_TC_STOCK" -- \
-		env TC_LIB_DIR="$TC_LIB_DIR" "$@"
 }
 
 # Lines of the algorithm all reached by the unit tests, branches 95 % at least.
@@ -64,9 +67,37 @@ iproute2() {
 	echo "ok 2 - iproute2_patched_tc_has_our_options"
 }
 
-net_suite() {
-	suite "$1" in_vm "$DUALPI2_CACHE/venv/bin/python" "selftests/net/test_$1.py"
+# on_kernel X.Y SUITE: in a machine with that kernel and the programs of its release.
+on_kernel() {
+	local kernel=$1 name=$2
+	export DUALPI2_KERNEL=$kernel DUALPI2_MODULE=$DUALPI2_ROOT/build/$kernel/sch_dualpi2.ko
+	DUALPI2_TREE=$(tree "$kernel") || return
+	export DUALPI2_TREE
+	if [ "$name" = tdc ]; then
+		scripts/tdc.sh
+	else
+		scripts/run-vm.sh --virtual-time --kernel "$kernel" --root "$DUALPI2_TREE" --timeout 1500 \
+			--preload "$DUALPI2_TC_STOCK" -- \
+			env TC_LIB_DIR="$TC_LIB_DIR" "$DUALPI2_CACHE/venv/bin/python" "selftests/net/test_$name.py"
+	fi
 }
+
+tree() ( # X.Y: where the programs of its Debian release are
+	assignments=$(scripts/kernel.sh "$1")
+	eval "$assignments"
+	scripts/root.sh "$KDEBIAN" test
+)
+
+# What the machines run, built before the first starts: they have no compiler.
+prepare() {
+	local kernel
+	for kernel in $kernels; do
+		scripts/build-for.sh "$kernel" "build/$kernel" W=1 KCFLAGS=-Werror
+		tree "$kernel"
+	done
+	mkdir -p build/net
+	cc -std=gnu11 -O2 -Wall -Wextra -static -o build/net/traffic selftests/net/traffic.c
+} >&2
 
 rm -f "$logs"/*.code
 if wants style; then suite style scripts/style.sh; fi
@@ -78,17 +109,6 @@ if wants tc || wants net || wants tdc; then make --no-print-directory plugin >&2
 if wants tc; then
 	suite tc iproute2-patch/tests/run.sh
 	suite iproute2 iproute2
-fi
-if wants net || wants tdc; then
-	eval "$(scripts/kernel.sh "$kernel")"
-	scripts/build-module.sh "$KDIR" "build/$KREL" W=1 KCFLAGS=-Werror >&2
-	# Built here: the machines have no compiler.
-	mkdir -p build/net
-	cc -std=gnu11 -O2 -Wall -Wextra -o build/net/traffic selftests/net/traffic.c
-	DUALPI2_MODULE=$DUALPI2_ROOT/build/$KREL/sch_dualpi2.ko
-	DUALPI2_TC_STOCK=$(scripts/tc.sh)
-	TC_LIB_DIR=$DUALPI2_ROOT/build/tc
-	export DUALPI2_MODULE DUALPI2_TC_STOCK TC_LIB_DIR
 fi
 
 # Two machines at once, the suites that take longest first.
@@ -102,9 +122,17 @@ if wants net; then
 	done
 fi
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
-for name in "${vm_suites[@]}"; do
-	while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
-	if [ "$name" = tdc ]; then suite tdc scripts/tdc.sh & else net_suite "$name" & fi
+if [ ${#vm_suites[@]} -gt 0 ]; then
+	prepare
+	DUALPI2_TC_STOCK=$(scripts/tc.sh)
+	TC_LIB_DIR=$DUALPI2_ROOT/build/tc
+	export DUALPI2_TC_STOCK TC_LIB_DIR
+fi
+for kernel in $kernels; do
+	for name in "${vm_suites[@]}"; do
+		while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
+		suite "$kernel-$name" on_kernel "$kernel" "$name" &
+	done
 done
 wait
 trap - EXIT

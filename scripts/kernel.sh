@@ -71,7 +71,8 @@ if [ ! -e "$kernels/$release/has-$parts" ]; then
 	[ -e "$kernels/$release/has-headers" ] || todo+=("linux-headers-$release")
 	[ "$parts" = headers ] || todo+=("linux-image-$release")
 	say "fetching ${todo[*]} from $suite"
-	# The parts a kernel is split into differ between releases: follow the dependencies within it.
+	# The parts a kernel is split into differ between releases: follow the dependencies within it,
+	# but not those of headers on the image, which some have.
 	packages=()
 	while [ ${#todo[@]} -gt 0 ]; do
 		package=${todo[0]}
@@ -80,7 +81,7 @@ if [ ! -e "$kernels/$release/has-$parts" ]; then
 		packages+=("$package")
 		while read -r dependency; do
 			case $dependency in
-			linux-base | linux-compiler-* | *-unsigned) ;;
+			linux-base | linux-compiler-* | linux-image-* | *-unsigned) ;;
 			linux-*) todo+=("$dependency") ;;
 			esac
 		done < <(archive "$suite" depends "$package")
@@ -95,7 +96,9 @@ if [ ! -e "$kernels/$release/has-$parts" ]; then
 	mkdir -p "$root/usr/lib/modules/$release"
 	ln -sfn usr/lib "$root/lib"
 	for package in "$download"/*.deb; do
-		dpkg-deb --fsys-tarfile "$package" | tar -x -C "$root" --keep-directory-symlink --no-same-owner
+		# Of the processors only x86: the others are a quarter of all headers.
+		dpkg-deb --fsys-tarfile "$package" | tar -x -C "$root" --keep-directory-symlink --no-same-owner \
+			--wildcards --no-wildcards-match-slash --exclude='./usr/src/*/arch/[a-wyz]*'
 	done
 	[ "$parts" = headers ] || depmod -b "$root" "$release"
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# run-vm.sh - boot a stock kernel under QEMU on this machine's own root file system and run one
-# command in it as root. Not a sandbox, and not a way to keep a machine: nothing the command writes
+# run-vm.sh - boot a stock kernel under QEMU on this machine's own root file system, or another Debian
+# tree, and run one command in it as root. Not a sandbox, and not a way to keep a machine: nothing the command writes
 # survives, but for what it prints and the directories it may write to.
 
 set -euo pipefail
@@ -13,7 +13,8 @@ usage() {
 	cat <<-'END'
 	usage: scripts/run-vm.sh [options] -- COMMAND [ARGS]
 
-	  --kernel X.Y        Debian kernel to boot (default 6.1); see scripts/kernel.sh
+	  --kernel X.Y        Debian kernel to boot (default 6.1, or the one installed in DIR); see scripts/kernel.sh
+	  --root DIR          boot this Debian tree; scripts/root.sh makes one
 	  --virtual-time      one instruction is one nanosecond, idle time passes at once (1 CPU, emulated)
 	  --cpus N            default 1
 	  --memory SIZE       default 1G
@@ -26,7 +27,7 @@ usage() {
 	  --allow-warnings    do not fail on complaints in the kernel log
 	  --show-kernel-log   print the kernel log on stderr at the end
 
-	The command sees the host's root file system (its changes are lost), the repository (writable), the
+	The command sees the root file system (its changes are lost), the repository (writable), the
 	caller's working directory (the repository, if the machine does not have that directory), the variables
 	DUALPI2_* (DUALPI2_VM is set), /tmp in memory, and no network but loopback.
 
@@ -38,7 +39,7 @@ usage() {
 	END
 }
 
-kernel=6.1 virtual_time='' cpus=1 memory=1G timeout=900 append='' accel='' allow_warnings='' show_log=''
+kernel='' root=/ virtual_time='' cpus=1 memory=1G timeout=900 append='' accel='' allow_warnings='' show_log=''
 rw=() preload=() qemu_args=()
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -47,10 +48,14 @@ while [ $# -gt 0 ]; do
 	--show-kernel-log) show_log=1 ;;
 	--help | -h) usage; exit 0 ;;
 	--) shift; break ;;
-	--kernel | --cpus | --memory | --timeout | --rw | --preload | --append | --accel | --qemu-arg)
+	--kernel | --root | --cpus | --memory | --timeout | --rw | --preload | --append | --accel | --qemu-arg)
 		[ $# -ge 2 ] || die "$1 needs a value; see --help"
 		case $1 in
 		--kernel) kernel=$2 ;;
+		--root)
+			root=$(realpath -e "$2")
+			[ -x "$root/bin/bash" ] || die "$root is no Debian tree; make one with scripts/root.sh"
+			;;
 		--cpus) cpus=$2 ;;
 		--memory) memory=$2 ;;
 		--timeout) timeout=$2 ;;
@@ -86,7 +91,7 @@ kvm_works() {
 		flock 9
 		if [ ! -s "$verdict" ]; then
 			say "trying a boot with KVM, at most 40 s, once"
-			if "$0" --kernel "$kernel" --accel kvm --timeout 40 -- true >/dev/null 2>&1 9>&-; then
+			if "$0" --accel kvm --timeout 40 -- true >/dev/null 2>&1 9>&-; then
 				echo works >"$verdict"
 			else
 				echo fails >"$verdict"
@@ -97,10 +102,20 @@ kvm_works() {
 	[ "$(cat "$verdict")" = works ]
 }
 
-# Assignments first: a failure inside eval "$(...)" would go unnoticed.
-assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" "$kernel")
-eval "$assignments"
-initramfs=$("$DUALPI2_ROOT/scripts/vm-image.sh" ${virtual_time:+--in-memory} "$KREL" "$KMODS")
+installed=''
+if [ -z "$kernel" ] && [ "$root" != / ]; then
+	installed=1
+	KREL=$(find "$root/lib/modules" -mindepth 2 -maxdepth 2 -name modules.dep -printf '%h\n' | sed 's,.*/,,' | sort -V | tail -n 1)
+	[ -n "$KREL" ] || die "no kernel is installed in $root; say --kernel X.Y"
+	KMODS=$root/lib/modules/$KREL
+	KIMG=$root/boot/vmlinuz-$KREL
+	[ -e "$KIMG" ] || KIMG=$KMODS/vmlinuz
+else
+	# Assignments first: a failure inside eval "$(...)" would go unnoticed.
+	assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" "${kernel:-6.1}")
+	eval "$assignments"
+fi
+initramfs=$("$DUALPI2_ROOT/scripts/vm-image.sh" ${virtual_time:+--in-memory} "$KREL" "$KMODS" "$root")
 if [ -z "$accel" ]; then
 	accel=tcg
 	! kvm_works || accel=kvm
@@ -122,10 +137,13 @@ trap 'exit 143' TERM HUP
 
 results=$work/results
 mkdir "$results"
-realpath -e "$KMODS" >"$results/modules"
+{ [ -n "$installed" ] || realpath -e "$KMODS"; } >"$results/modules"
 if [ -n "$virtual_time" ]; then
 	# The repository and what else is wanted, for vm-init.sh to unpack. Files may vanish meanwhile.
 	prune=(-path "$DUALPI2_ROOT/.git")
+	for dir in check matrix deb rpm packages; do
+		prune+=(-o -path "$DUALPI2_ROOT/build/$dir")
+	done
 	for dir in "${rw[@]}"; do
 		prune+=(-o -path "$dir/*")
 	done
@@ -135,14 +153,14 @@ if [ -n "$virtual_time" ]; then
 		die "cannot copy the repository: $(tail -n 1 "$work/cpio.log"); free some disk space in ${TMPDIR:-/tmp}"
 else
 	rw=("$DUALPI2_ROOT" "${rw[@]}")
-	# The machine's own /tmp would hide a cache directory there.
-	[[ $DUALPI2_CACHE/ != /tmp/* ]] || rw+=("$DUALPI2_CACHE")
+	# Another tree has no cache directory, and the machine's own /tmp would hide one there.
+	if [ "$root" != / ] || [[ $DUALPI2_CACHE/ == /tmp/* ]]; then rw+=("$DUALPI2_CACHE"); fi
 fi
 printf '%s\n' "${rw[@]}" | awk 'NF && !seen[$0]++' >"$results/rw"
 
 # The working directory, if the machine has it.
 cwd=$PWD
-if [ -n "$virtual_time" ] || [[ $cwd/ =~ ^/(tmp|run|dev|proc|sys)/ ]]; then
+if [ -n "$virtual_time" ] || [ "$root" != / ] || [[ $cwd/ =~ ^/(tmp|run|dev|proc|sys)/ ]]; then
 	visible=''
 	for dir in "$DUALPI2_ROOT" "${rw[@]}" "${preload[@]}"; do
 		[[ $cwd/ != "$dir"/* ]] || visible=1
@@ -171,7 +189,7 @@ qemu=(qemu-system-x86_64 -machine q35 -nodefaults -no-user-config -display none 
 	-m "$memory" -smp "$cpus" -kernel "$KIMG" -initrd "$initramfs"
 	-serial "file:$work/console" -device virtio-serial-pci
 	-chardev "file,id=output,path=$work/output" -device "virtserialport,name=output,chardev=output")
-[ -n "$virtual_time" ] || share root / ,readonly=on
+[ -n "$virtual_time" ] || share root "$root" ,readonly=on
 share results "$results" ''
 n=0
 while read -r dir; do

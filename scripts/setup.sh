@@ -93,5 +93,10 @@ if ! venv_is_current; then
 	"$python" -m venv "$venv" || die "cannot make $venv; check that python3-venv is installed and the disk is not full"
 	retry 4 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --retries 5 -r "$requirements" ||
 		die "cannot install the Python packages; see the messages above, check the network and run again"
+	# Test machines with another release's Python use it too: nothing that they import is compiled.
+	made_by=$(basename "$venv"/lib/python3.*)
+	for minor in {9..16}; do
+		[ -e "$venv/lib/python3.$minor" ] || ln -s "$made_by" "$venv/lib/python3.$minor"
+	done
 	cp "$requirements" "$venv/requirements.txt"
 fi

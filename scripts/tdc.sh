@@ -10,7 +10,7 @@
 #        tdc.sh --fetch            only make the tc-testing tree available, and print its path
 #        tdc.sh --fetch-again      the same with a new download
 #
-# DUALPI2_KERNEL is the kernel to boot (6.1). DUALPI2_MODULE, DUALPI2_TC_STOCK and TC_LIB_DIR name what
+# DUALPI2_KERNEL is the kernel to boot (6.1), DUALPI2_TREE the Debian tree (root.sh). DUALPI2_MODULE, DUALPI2_TC_STOCK and TC_LIB_DIR name what
 # has been built already.
 
 set -euo pipefail
@@ -86,9 +86,7 @@ DUALPI2_TC_STOCK=${DUALPI2_TC_STOCK:-$("$DUALPI2_ROOT/scripts/tc.sh")} ||
 
 kernel=${DUALPI2_KERNEL:-6.1}
 if [ -z "${DUALPI2_MODULE-}" ]; then
-	eval "$("$DUALPI2_ROOT/scripts/kernel.sh" "$kernel")"
-	"$DUALPI2_ROOT/scripts/build-module.sh" "$KDIR" "$DUALPI2_ROOT/build/$KREL" >&2
-	DUALPI2_MODULE=$DUALPI2_ROOT/build/$KREL/sch_dualpi2.ko
+	DUALPI2_MODULE=$("$DUALPI2_ROOT/scripts/build-for.sh" "$kernel" "$DUALPI2_ROOT/build/$kernel")
 fi
 if [ -z "${TC_LIB_DIR-}" ]; then
 	make --no-print-directory -C "$DUALPI2_ROOT" plugin >&2
@@ -96,7 +94,7 @@ if [ -z "${TC_LIB_DIR-}" ]; then
 fi
 export DUALPI2_MODULE DUALPI2_TC_STOCK
 
-options=(--virtual-time --kernel "$kernel")
+options=(--virtual-time --kernel "$kernel" --root "${DUALPI2_TREE:-/}")
 for path in "$tree" "$DUALPI2_TC_STOCK"; do
 	[ ! -e "$path" ] || options+=(--preload "$path")
 done

@@ -3,20 +3,24 @@
 #
 # vm-init.sh - the first process of a test machine; vm-image.sh packs it as /init in the initramfs.
 # Stage 1 (busybox sh, in the initramfs) makes the root: /memory where the initramfs has it, else the
-# host's root file system, read-only under an overlay in memory. Stage 2 (bash, on that root) mounts what a command expects, runs it, and
-# leaves its exit code and the kernel log in the results directory.
+# host's root file system, or another tree of the host, read-only under an overlay in memory. Stage 2
+# (bash, on that root) mounts what a command expects, runs it, and leaves its exit code and the kernel
+# log in the results directory.
 # Not a distribution's init: no udev, no services, no network but loopback, so that an idle
 # machine is idle, which virtual time needs.
 #
-# The results directory comes from the host with: modules (path of the kernel's modules), rw (the
-# writable directories, one a line), command and perhaps preload (files to unpack). It goes back with: rc, kmsg.
+# The results directory comes from the host with: modules (path of the kernel's modules, empty if they
+# are where they belong), rw (the writable directories, one a line), command and perhaps preload (files to
+# unpack). It goes back with: rc, kmsg.
 
 set -u
 
 RESULTS=/run/dualpi2-vm
+BUSYBOX=$RESULTS.busybox
 
 give_up() {
 	echo "vm-init: $*" >/dev/kmsg
+	[ ! -x $BUSYBOX ] || $BUSYBOX poweroff -f
 	/bin/busybox poweroff -f
 }
 
@@ -47,11 +51,6 @@ stage1() {
 			give_up "cannot mount the overlay"
 	fi
 
-	release=$(uname -r)
-	modules=$(cat /results/modules)
-	mkdir -p "/root/lib/modules/$release"
-	mount --bind "/root$modules" "/root/lib/modules/$release" || give_up "no modules in $modules"
-
 	for dir in tmp run; do
 		mkdir -p "/root/$dir"
 		mount -t tmpfs -o mode=1777,size=75% "$dir" "/root/$dir"
@@ -64,6 +63,12 @@ stage1() {
 		mount_9p "rw$n" "/root$dir" cache=none
 		n=$((n + 1))
 	done </results/rw
+	release=$(uname -r)
+	modules=$(cat /results/modules)
+	if [ -n "$modules" ]; then
+		mkdir -p "/root/lib/modules/$release"
+		mount --bind "/root$modules" "/root/lib/modules/$release" || give_up "no modules in $modules"
+	fi
 
 	for dir in proc sys dev; do
 		mkdir -p "/root/$dir"
@@ -72,6 +77,7 @@ stage1() {
 	mkdir -p "/root$RESULTS"
 	mount --move /results "/root$RESULTS"
 	cp /init "/root$RESULTS.init"
+	cp /bin/busybox "/root$BUSYBOX"
 	cp "/root$RESULTS/command" "/root$RESULTS.command"
 	# As switch_root does, but without emptying the initramfs: it holds /memory.
 	cd /root || give_up "no root"
@@ -126,7 +132,7 @@ stage2() {
 	cp /run/kmsg "$RESULTS/kmsg"
 	echo "$rc" >"$RESULTS/rc.new"
 	mv "$RESULTS/rc.new" "$RESULTS/rc"
-	busybox poweroff -f
+	$BUSYBOX poweroff -f
 }
 
 case ${1-} in

@@ -29,14 +29,12 @@ def shell(command, **kwargs):
 
 def prepare(kernel="6.1"):
     """Build what the machines need. Returns paths of module, tc plugin directory and delaymeter."""
-    values = dict(re.findall(r"^(\w+)=(.*)$", shell(["scripts/kernel.sh", kernel]), re.M))
-    module = os.path.join(BUILD, values["KREL"])
-    shell(["scripts/build-module.sh", values["KDIR"], module], stderr=sys.stderr)
+    module = shell(["scripts/build-for.sh", kernel, os.path.join(BUILD, kernel)]).strip()
     shell(["make", "--no-print-directory", "plugin"])
     meter = os.path.join(BUILD, "lab", "delaymeter")
     os.makedirs(os.path.dirname(meter), exist_ok=True)
     shell(["cc", "-std=gnu11", "-O2", "-Wall", "-o", meter, "selftests/lab/delaymeter.c"])
-    return os.path.join(module, "sch_dualpi2.ko"), os.path.join(BUILD, "tc"), meter
+    return module, os.path.join(BUILD, "tc"), meter
 
 
 class Run:

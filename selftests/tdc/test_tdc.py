@@ -11,6 +11,9 @@ as fast, and also checks that a case leaves nothing behind:
     dualpi2-ext.json    our plugin in the system's tc: own options, texts of refusals, save and restore
     dualpi2-stock.json  the kernel's refusals where the plugin would refuse first
 
+DUALPI2_TC_PATCHED names tcs, with blanks between, that have our front end built in (scripts/iproute2.sh).
+Then these are tested and nothing else: by dualpi2.json, dualpi2-ext.json and the kernel's cases.
+
 The kernel's cases about dualpi2 are run by its own tdc.py with the stock tc, from the tree that
 scripts/tdc.sh fetches (DUALPI2_TC_TESTING, or tc-testing in DUALPI2_CACHE). They are not changed,
 but for three that assert faults of Linux's qdisc: see VARIANTS.
@@ -41,6 +44,7 @@ CACHE = os.environ.get("DUALPI2_CACHE") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "dualpi2")
 TESTING = os.environ.get("DUALPI2_TC_TESTING") or os.path.join(CACHE, "tc-testing")
 STOCK = os.environ.get("DUALPI2_TC_STOCK")
+PATCHED = os.environ.get("DUALPI2_TC_PATCHED", "").split()
 NO_PLUGIN = "/nonexistent"          # a stock tc would take our plugin before what it has built in
 DUMMY = "dummy1"
 TIMEOUT = 60
@@ -171,19 +175,21 @@ def add_cases(front_end, *files):
 SUITES = ("tc-tests/qdiscs/dualpi2.json", "tc-tests/infra/qdiscs.json")
 
 
-def gains_as_sent(case):
+def gains_as_sent(tc, case):
     """C10: Linux loses part of a gain when it stores it, and the case asserts what is left.
 
     tc computes alpha = 0.1 * tupdate / max_rtt^2 and beta = 0.3 / max_rtt (RFC 9332 A.1), tupdate being
     the lesser of typical_rtt, by default a sixth of max_rtt, and a third of max_rtt. It sends both as
-    whole multiples of 1/256 Hz, rounded down, and our qdisc shows what it was sent.
+    whole multiples of 1/256 Hz, rounded down, our front end to the nearest, and our qdisc shows what it
+    was sent.
     """
     rtt = {word: Fraction(ms) / 1000 for word, ms in
            re.findall(r"(max_rtt|typical_rtt) (\d+)ms", case["cmdUnderTest"])}
     longest = rtt["max_rtt"]
     tupdate = min(rtt.get("typical_rtt", longest / 6), longest / 3)
-    alpha = int(Fraction(1, 10) * tupdate / longest**2 * 256) / 256
-    beta = int(Fraction(3, 10) / longest * 256) / 256
+    rounding = Fraction(1, 2) if tc in PATCHED else 0
+    alpha = int(Fraction(1, 10) * tupdate / longest**2 * 256 + rounding) / 256
+    beta = int(Fraction(3, 10) / longest * 256 + rounding) / 256
     pattern, count = re.subn(r"alpha [0-9.]+ beta [0-9.]+$", f"alpha {alpha:f} beta {beta:f}",
                              case["matchPattern"])
     if count != 1:
@@ -191,7 +197,7 @@ def gains_as_sent(case):
     return dict(case, matchPattern=pattern)
 
 
-def drops_by_square(case):
+def drops_by_square(_, case):
     """C5: Linux drops every Not-ECT packet in the L4S queue beyond step_thresh, and the case needs that.
 
     RFC 9332 2.5.1.1 wants a likelihood that suits a Classic sender; ours is the square of the marking
@@ -254,17 +260,18 @@ def python_with_pyroute2():
 
 
 @functools.cache
-def tdc_results():
+def tdc_results(tc):
     """Run tdc.py once for everything; {id: (good, what it says)}."""
     python = python_with_pyroute2()
     cases = [case for case in kernel_cases() if not (has_plug(case) and qfq_warns())]
-    variants = [dict(VARIANTS[case["id"]][1](case), id=VARIANT_ID.format(case["id"][2:]))
+    variants = [dict(VARIANTS[case["id"]][1](tc, case), id=VARIANT_ID.format(case["id"][2:]))
                 for case in cases if case["id"] in VARIANTS]
     with tempfile.TemporaryDirectory() as scratch:
         with open(os.path.join(scratch, "variants.json"), "w", encoding="utf-8") as file:
             json.dump(variants, file)
         with open(os.path.join(scratch, "tdc_config_local.py"), "w", encoding="utf-8") as file:
-            file.write(f'EXTRA_NAMES = {{"TC": {STOCK!r}}}\n'
+            # Before Debian 12 what is in /sbin is not in /usr/sbin too.
+            file.write(f'EXTRA_NAMES = {{"TC": {tc!r}, "ETHTOOL": {shutil.which("ethtool")!r}}}\n'
                        f'ENVIR = {{"TC_LIB_DIR": {NO_PLUGIN!r}, "PATH": {os.environ["PATH"]!r}}}\n')
         report = os.path.join(scratch, "results.tap")
         done = subprocess.run(
@@ -284,12 +291,12 @@ def tdc_results():
     return results
 
 
-def check_kernel_case(case):
+def check_kernel_case(tc, case):
     variant = VARIANTS.get(case["id"])
     if has_plug(case) and qfq_warns():
         raise Skip("the qfq of this kernel WARNs about any child that holds packets back, as plug does "
                    "here; newer ones do not")
-    results = tdc_results()
+    results = tdc_results(tc)
     missing = (False, "no result")
     good, text = results.get(case["id"], missing)
     if variant:
@@ -299,16 +306,16 @@ def check_kernel_case(case):
         raise Failure(text)
 
 
-def add_kernel_cases():
-    if not STOCK or not os.path.exists(os.path.join(TESTING, "tdc.py")):
-        what = "stock tc (scripts/tc.sh)" if not STOCK else "tc-testing (scripts/tdc.sh)"
-        add_test("kernel_cases", skip, f"no {what}")
+def add_kernel_cases(tc, prefix="kernel"):
+    if not tc or not os.path.exists(os.path.join(TESTING, "tdc.py")):
+        what = "stock tc (scripts/tc.sh)" if not tc else "tc-testing (scripts/tdc.sh)"
+        add_test(f"{prefix}_cases", skip, f"no {what}")
         return
     for case in kernel_cases():
-        name = f'kernel_{case["id"]}_{slug(case["name"])}'
+        name = f'{prefix}_{case["id"]}_{slug(case["name"])}'
         if case["id"] in VARIANTS:
             name += "_" + VARIANTS[case["id"]][0]
-        add_test(name, check_kernel_case, case)
+        add_test(name, check_kernel_case, tc, case)
 
 
 def has_unique_ids():
@@ -323,9 +330,32 @@ def has_unique_ids():
         raise Failure(f"ids of more than one case: {twice}")
 
 
+def has_our_options(tc, name):
+    """Built in, for there is no plugin where it looks for one."""
+    done = subprocess.run([tc, "qdisc", "add", "dev", "lo", "root", "dualpi2", "help"], text=True,
+                          env=dict(os.environ, TC_LIB_DIR=NO_PLUGIN), capture_output=True, check=False)
+    if "[ l4s | no_l4s ]" not in done.stderr:
+        raise Failure(f"{tc} is not a tc with our front end: {done.stderr}")
+    version = subprocess.run([tc, "-V"], text=True, capture_output=True, check=True).stdout
+    lib.note(f"{name} is {version.strip()}")
+
+
+def add_patched():
+    for tc in PATCHED:
+        add_kernel_cases(tc, slug(f"kernel {os.path.basename(tc)}"))
+    for tc in PATCHED:
+        name = slug(os.path.basename(tc))
+        add_test(f"{name}_has_our_options_built_in", has_our_options, tc, name)
+        add_cases(FrontEnd(name, os.path.abspath(tc), NO_PLUGIN), "dualpi2.json", "dualpi2-ext.json")
+
+
 def main():
+    if PATCHED:
+        add_patched()
+        lib.main()
+        return
     # The kernel's cases first: they need the first network namespace, ours leave it.
-    add_kernel_cases()
+    add_kernel_cases(STOCK)
     add_test("case_ids_are_unique", has_unique_ids)
     plugin = FrontEnd("plugin", shutil.which("tc") or "/sbin/tc", os.environ["TC_LIB_DIR"])
     stock = FrontEnd("stock", STOCK or "", NO_PLUGIN)
