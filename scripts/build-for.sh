@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # build-for.sh - build the module for a Debian kernel, with the tools of that kernel's own Debian
-# release, and print its path. Where this machine is that release and has the kernel's compiler, it
-# is built here, else in a tree made for it (root.sh).
+# release, and print its path. Where this machine is that release and has the kernel's tools, it is
+# built here, else in a tree made for it (root.sh).
 #
 # usage: build-for.sh [--headers] KERNEL OUTDIR [MAKE-ARGUMENTS]     KERNEL as for kernel.sh
 
@@ -27,7 +27,9 @@ out=$(realpath -e "$out")
 # shellcheck source=/dev/null
 codename=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
 build=("$DUALPI2_ROOT/scripts/build-module.sh" "$KDIR" "$out" "$@")
-if [ "$codename" = "$KDEBIAN" ] && command -v "$KCC" >/dev/null; then
+# Headers that hold vmlinux make pahole describe the module's types (BTF).
+if [ "$codename" = "$KDEBIAN" ] && command -v "$KCC" >/dev/null &&
+	{ [ ! -e "$KDIR/vmlinux" ] || command -v pahole >/dev/null; }; then
 	"${build[@]}" >&2
 else
 	case $out/ in

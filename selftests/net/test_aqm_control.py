@@ -76,7 +76,8 @@ def expect_steady(k, c, l, **knobs):
         shown = [st["p_cl"] for st in samples]
         slack = 2 / one.sent + 4 * sigma_of_mean(shown)
         expect_between(one.marked - mean(shown), -slack, slack, "marks less prob_cl")
-        expect_equal(q.stats()["step_marks"], 0, "native marks")
+        # In the beginning a hiccup of the machine may make a queue.
+        expect_equal(samples[-1]["step_marks"] - samples[0]["step_marks"], 0, "native marks")
         return q.stats()
 
 
