@@ -1,35 +1,47 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# iproute2.sh - bring our dualpi2 front end to a source tree of iproute2: build tc with it, and
-# write the change as a patch for git am. The tree itself stays as it is; nothing is installed.
+# iproute2.sh - bring our dualpi2 front end to source trees of iproute2: build tc with it, and write
+# the change as a patch for git am. A tree itself stays as it is; nothing is installed.
 # Where the tree has a dualpi2 of its own (6.18 and later), ours takes its place.
 #
-# usage: iproute2.sh [--tree DIR]... [--suite SUITE]... [OUTDIR]
-#        --tree    an unpacked source tree
-#        --suite   Debian's source of that suite; default: --suite bookworm
-#        OUTDIR    gets dualpi2-for-iproute2-VERSION.patch and tc-VERSION; default: build/iproute2
+# usage: iproute2.sh [--refresh] [--tree DIR]... [--suite SUITE]... [OUTDIR]
+#        --tree     an unpacked source tree
+#        --suite    Debian's source of that suite, which is fetched and built once and kept in the
+#                   cache directory; default: those of bullseye, bookworm, trixie and forky, which are
+#                   5.10, 6.1, 6.15 and 7.2, as far as the mirror has them
+#        --refresh  fetch them again
+#        OUTDIR     gets dualpi2-for-iproute2-VERSION.patch and tc-VERSION; default: build/iproute2
+#
+# Prints the paths of the patches. Exit code 77: a suite that was named has no source on the mirror.
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
+usage='usage: iproute2.sh [--refresh] [--tree DIR]... [--suite SUITE]... [OUTDIR]'
 patch=$DUALPI2_ROOT/iproute2-patch
+cache=$DUALPI2_CACHE/iproute2
 outdir=$DUALPI2_ROOT/build/iproute2
-trees=() suites=()
+max_age_minutes=1440
+trees=() suites=() refresh='' named=1
 while [ $# -gt 0 ]; do
 	case $1 in
 	--tree | --suite)
-		[ $# -ge 2 ] || die "$1 needs a value; usage: iproute2.sh [--tree DIR]... [--suite SUITE]... [OUTDIR]"
+		[ $# -ge 2 ] || die "$1 needs a value; $usage"
 		if [ "$1" = --tree ]; then trees+=("$2"); else suites+=("$2"); fi
 		shift
 		;;
-	-*) die "unknown option '$1'; usage: iproute2.sh [--tree DIR]... [--suite SUITE]... [OUTDIR]" ;;
+	--refresh) refresh=1 ;;
+	-*) die "unknown option '$1'; $usage" ;;
 	*) outdir=$1 ;;
 	esac
 	shift
 done
-[ ${#trees[@]} -gt 0 ] || [ ${#suites[@]} -gt 0 ] || suites=(bookworm)
+if [ ${#trees[@]} -eq 0 ] && [ ${#suites[@]} -eq 0 ]; then
+	suites=(bullseye bookworm trixie forky)
+	named=''
+fi
 
 for tool in git make gcc bison flex pkg-config; do
 	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
@@ -38,7 +50,7 @@ pkg-config --exists libmnl || die "libmnl-dev is missing; run scripts/setup.sh"
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$outdir"
+mkdir -p "$outdir" "$cache"
 outdir=$(cd "$outdir" && pwd -P)
 
 # The same input gives the same patch: no time and no name of this machine in it.
@@ -95,29 +107,76 @@ $options
 build() { # LOG, in a tree
 	{
 		# Without libbpf, which dualpi2 does not need; only what tc is made of.
-		LIBBPF_FORCE=off ./configure && make -j"$(nproc)" SUBDIRS="lib tc"
+		{ [ -e config.mk ] || LIBBPF_FORCE=off ./configure; } && make -j"$(nproc)" SUBDIRS="lib tc"
 	} >"$1" 2>&1 </dev/null || {
 		tail -n 20 "$1" >&2
 		die "cannot build tc of ${PWD##*/}"
 	}
-	! grep -E '(q_dualpi2\.c|dualpi2\.h):.*(warning|error)' "$1" >&2 || die "tc builds with the warnings above"
 }
 
-emit() { # TREE
-	local version series=$work/series
+# From the directory's name: version.h of 5.10.0 says 5.9.0.
+version_of() { # TREE
+	local name=${1##*/iproute2-}
+	[[ $name =~ ^[0-9]+(\.[0-9]+)+$ ]] ||
+		name=$(sed -n 's/^static const char version\[\] = "\([0-9.]*\)";$/\1/p' "$1/include/version.h")
+	[ -n "$name" ] || die "$1/include/version.h names no version"
+	echo "$name"
+}
+
+# A repository of git with the tree in it, and in .git/dualpi2-version its version.
+import() { # TREE REPOSITORY
 	[ -f "$1/tc/tc_util.h" ] || die "$1 is not a source tree of iproute2"
-	version=$(sed -n 's/^static const char version\[\] = "\([0-9.]*\)";$/\1/p' "$1/include/version.h")
-	[ -n "$version" ] || die "$1/include/version.h names no version"
+	rm -rf "$2"
+	mkdir "$2"
+	tar -C "$1" --exclude=.git --exclude=.pc -cf - . | tar -C "$2" -xf -
+	(
+		cd "$2"
+		git init -q -b main .
+		git add -fA
+		git commit -q -m "iproute2"
+		version_of "$1" >.git/dualpi2-version
+	)
+}
+
+# The tree of a suite, with its stock tc built, so that only what we change has to be. Returns 77
+# where the mirror lists a source that it does not have, and does not ask again for a day.
+import_suite() ( # SUITE
+	repository=$cache/$1 missing=$cache/$1.missing
+	exec 7>"$repository.lock"
+	flock 7
+	if [ -z "$refresh" ]; then
+		[ ! -e "$repository/.git/dualpi2-version" ] || return 0
+		[ -z "$(find "$missing" -mmin "-$max_age_minutes" 2>/dev/null)" ] || return 77
+	fi
+	say "fetching iproute2 of $1"
+	rm -f "$missing"
+	if ! "$DUALPI2_ROOT/scripts/debian-archive.sh" --to "$work/$1" "$1" source iproute2 2>"$work/fetch.log" 7>&-; then
+		cat "$work/fetch.log" >&2
+		grep -q '404 *Not Found\|Unable to find a source package' "$work/fetch.log" ||
+			die "cannot fetch the source of iproute2 from $1; check the network and run again"
+		mv "$work/fetch.log" "$missing"
+		return 77
+	fi
+	tree=$(find "$work/$1" -maxdepth 1 -type d -name 'iproute2-*' | sort -V | tail -n 1)
+	[ -n "$tree" ] || die "the source of iproute2 from $1 left no directory iproute2-*; run again"
+	import "$tree" "$repository.new"
+	cd "$repository.new"
+	build "$repository.log"
+	rm -rf "$repository"
+	mv "$repository.new" "$repository"
+)
+
+emit() { # REPOSITORY
+	local version series=$work/series
+	version=$(cat "$1/.git/dualpi2-version")
 	say "iproute2 $version"
 
 	rm -rf "$work/tree" "$work/again" "$series"
-	mkdir "$work/tree"
-	tar -C "$1" --exclude=.git --exclude=.pc -cf - . | tar -C "$work/tree" -xf -
+	git clone -q "$1" "$work/tree"
+	# What is delivered is what was tested: a second copy, with the patch from the file.
+	cp -a "$1" "$work/again"
 	(
 		cd "$work/tree"
-		git init -q -b main .
-		git add -fA
-		git commit -q -m "iproute2 $version"
 		add_front_end
 		add_manual
 		add_completion
@@ -131,27 +190,41 @@ emit() { # TREE
 			other versions of the kernel and of tc do not have.
 		END
 		git format-patch -q -1 --zero-commit --no-signature -o "$series"
-		# What is delivered is what was tested: a second copy, with the patch from the file.
-		git clone -q -n . "$work/again"
 		cd "$work/again"
-		git checkout -q main~1
 		git am -q "$series"/*.patch || die "the patch for iproute2 $version does not apply"
+		rm -f tc/q_dualpi2.o tc/tc
 		build "$work/build.log"
+		! grep -E '(q_dualpi2\.c|dualpi2\.h):.*(warning|error)' "$work/build.log" >&2 ||
+			die "tc $version builds with the warnings above"
 	)
 	# Usage goes to stderr, with the exit code of a command that was not carried out.
-	{ "$work/again/tc/tc" qdisc add dev lo root dualpi2 help 2>&1 || true; } | grep -q 'ramp TIME' ||
-		die "the tc that was built does not know dualpi2's options"
+	{ TC_LIB_DIR=/nonexistent "$work/again/tc/tc" qdisc add dev lo root dualpi2 help 2>&1 || true; } |
+		grep -q 'ramp TIME' || die "the tc $version that was built does not know dualpi2's options"
 	install -m 644 "$series"/*.patch "$outdir/dualpi2-for-iproute2-$version.patch"
 	install -m 755 "$work/again/tc/tc" "$outdir/tc-$version"
 	echo "$outdir/dualpi2-for-iproute2-$version.patch"
 }
 
+lacking=()
 for suite in "${suites[@]}"; do
-	"$DUALPI2_ROOT/scripts/debian-archive.sh" --to "$work/$suite" "$suite" source iproute2
-	tree=$(find "$work/$suite" -maxdepth 1 -type d -name 'iproute2-*' | sort -V | tail -n 1)
-	[ -n "$tree" ] || die "the source of iproute2 from $suite left no directory iproute2-*; run again"
-	trees+=("$tree")
+	# Not in a condition, where set -e would not count.
+	set +e
+	(set -e; import_suite "$suite")
+	code=$?
+	set -e
+	case $code in
+	0) emit "$cache/$suite" ;;
+	77) lacking+=("$suite") ;;
+	*) exit "$code" ;;
+	esac
 done
 for tree in "${trees[@]}"; do
-	emit "$tree"
+	tree=$(realpath -e "$tree")
+	import "$tree" "$work/imported"
+	emit "$work/imported"
 done
+if [ ${#lacking[@]} -gt 0 ]; then
+	say "the mirror lists but does not have the source of iproute2 in ${lacking[*]}: no patch for it;" \
+		"name another mirror in DUALPI2_MIRROR and run again with --refresh, or an unpacked source with --tree"
+	[ -z "$named" ] || exit 77
+fi

@@ -3,7 +3,9 @@
 #
 # tc.sh - make a stock tc that has Linux's own dualpi2 front end available in the cache directory,
 # print its path. It builds Debian's iproute2 source as it is and installs nothing. Our own front end
-# is another one, see iproute2-patch/.
+# is another one, see iproute2-patch/, and this tc cannot load it: it is built without plugins. It is
+# built in a tree of the oldest release (root.sh), for glibc binds a program to its own age and later:
+# so it runs in the userland of every release that the tests boot.
 #
 # usage: tc.sh [--refresh]                --refresh fetches and builds it again
 
@@ -13,6 +15,7 @@ set -euo pipefail
 
 suite=forky
 version=7.2
+oldest=bullseye
 
 refresh=''
 if [ "${1-}" = --refresh ]; then
@@ -21,20 +24,20 @@ if [ "${1-}" = --refresh ]; then
 fi
 [ $# -eq 0 ] || die "unknown argument '$1'; usage: tc.sh [--refresh]"
 
-tc=$DUALPI2_CACHE/tc/$version/tc
-mkdir -p "${tc%/*}"
-exec 7>"${tc%/*}.lock"
+# What was built by another recipe than this one is not what is wanted.
+dir=$DUALPI2_CACHE/tc/$version
+tc=$dir/tc
+recipe=$(cksum <"$DUALPI2_ROOT/scripts/tc.sh")
+mkdir -p "$dir"
+exec 7>"$dir.lock"
 flock 7
-if [ -z "$refresh" ] && [ -x "$tc" ]; then
+if [ -z "$refresh" ] && [ -x "$tc" ] && [ "$(cat "$dir/recipe" 2>/dev/null)" = "$recipe" ]; then
 	echo "$tc"
 	exit 0
 fi
 
-for tool in make gcc bison flex pkg-config; do
-	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
-done
-pkg-config --exists libmnl || die "libmnl-dev is missing; run scripts/setup.sh"
-work=${tc%/*}.build
+root=$("$DUALPI2_ROOT/scripts/root.sh" "$oldest" build 7>&-)
+work=$dir.build
 rm -rf "$work"
 mkdir -p "$work"
 trap 'rm -rf "$work"' EXIT
@@ -47,18 +50,26 @@ tree=$(find "$work" -maxdepth 1 -type d -name 'iproute2-*' | sort -V | tail -n 1
 [[ ${tree##*/iproute2-} == "$version"* ]] ||
 	say "$suite now has ${tree##*/}, not $version; building that"
 
-say "building tc of ${tree##*/}"
-log=$DUALPI2_CACHE/tc/$version.log
-{
-	cd "$tree"
+say "building tc of ${tree##*/} with the tools of $oldest"
+log=$dir.log
+cat >"$work/build" <<-'END'
+	set -eu
+	cd "$1"
+	apt_get() { apt-get -q -y -o Acquire::Retries=3 "$@"; }
+	apt_get update
+	apt_get install --no-install-recommends bison flex libmnl-dev pkg-config
 	# Without libbpf, which no test needs here; only what tc is made of.
 	LIBBPF_FORCE=off ./configure
-	make -j"$(nproc)" SUBDIRS="lib tc"
-} >"$log" 2>&1 </dev/null 7>&- || {
-	tail -n 20 "$log" >&2
-	die "cannot build tc; the whole output is in $log"
-}
+	make -j"$(nproc)" SUBDIRS="lib tc" SHARED_LIBS=n
+END
+build() { "$DUALPI2_ROOT/scripts/in-root.sh" "$root" sh "$work/build" "$tree" </dev/null 7>&- 2>&1 | tee "$log" >&2; }
+retry 3 build || die "cannot build tc; see the messages above, check the network and run again"
 "$tree/tc/tc" -V >&2 || die "the tc that was built does not run; see $log"
+# Silence would be a test of our own front end where the stock one is meant.
+if LC_ALL=C grep -a -q -w dlopen "$tree/tc/tc"; then
+	die "the tc that was built can load plugins; iproute2 no longer knows SHARED_LIBS=n, see $log"
+fi
 install -m 755 "$tree/tc/tc" "$tc.new"
 mv "$tc.new" "$tc"
+echo "$recipe" >"$dir/recipe"
 echo "$tc"

@@ -93,6 +93,8 @@ if [ -z "${TC_LIB_DIR-}" ]; then
 	TC_LIB_DIR=$DUALPI2_ROOT/build/tc
 fi
 export DUALPI2_MODULE DUALPI2_TC_STOCK
+# The library of the tests wants it, and the machine has no compiler.
+make --no-print-directory -C "$DUALPI2_ROOT" build/net/traffic >&2
 
 options=(--virtual-time --kernel "$kernel" --root "${DUALPI2_TREE:-/}")
 for path in "$tree" "$DUALPI2_TC_STOCK"; do

@@ -12,7 +12,8 @@ as fast, and also checks that a case leaves nothing behind:
     dualpi2-stock.json  the kernel's refusals where the plugin would refuse first
 
 DUALPI2_TC_PATCHED names tcs, with blanks between, that have our front end built in (scripts/iproute2.sh).
-Then these are tested and nothing else: by dualpi2.json, dualpi2-ext.json and the kernel's cases.
+Then these are tested and nothing else, by dualpi2.json and dualpi2-ext.json; the last, which should be
+the newest, also by the kernel's cases, in the stock one's place.
 
 The kernel's cases about dualpi2 are run by its own tdc.py with the stock tc, from the tree that
 scripts/tdc.sh fetches (DUALPI2_TC_TESTING, or tc-testing in DUALPI2_CACHE). They are not changed,
@@ -341,8 +342,7 @@ def has_our_options(tc, name):
 
 
 def add_patched():
-    for tc in PATCHED:
-        add_kernel_cases(tc, slug(f"kernel {os.path.basename(tc)}"))
+    add_kernel_cases(PATCHED[-1], slug(f"kernel {os.path.basename(PATCHED[-1])}"))
     for tc in PATCHED:
         name = slug(os.path.basename(tc))
         add_test(f"{name}_has_our_options_built_in", has_our_options, tc, name)

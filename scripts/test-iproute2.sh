@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# test-iproute2.sh - does the patch for each release of iproute2 apply, build without warnings, and
+# give a tc that passes our tc-testing cases, the newest also the kernel's? All are tested in one
+# virtual machine, each with our front end as it has it built in. KTAP on stdout.
+#
+# usage: test-iproute2.sh [ARGUMENT...]      arguments for selftests/tdc/test_tdc.py: -k SUBSTRING
+#
+# DUALPI2_MODULE names the module, if it has been built for kernel 6.1 already.
+
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+suites=(bullseye bookworm trixie forky)
+outdir=$DUALPI2_ROOT/build/iproute2
+
+echo "1..${#suites[@]}"
+number=0 failed='' patched=()
+for suite in "${suites[@]}"; do
+	number=$((number + 1)) code=0
+	name="iproute2_of_${suite}_takes_the_patch_and_builds_without_warnings"
+	patch=$("$DUALPI2_ROOT/scripts/iproute2.sh" --suite "$suite" "$outdir") || code=$?
+	case $code in
+	0)
+		version=${patch##*-iproute2-}
+		patched+=("$outdir/tc-${version%.patch}")
+		echo "ok $number - $name"
+		;;
+	77) echo "ok $number - $name # SKIP the mirror lists its source but does not have it" ;;
+	*)
+		echo "not ok $number - $name"
+		failed=1
+		;;
+	esac
+done
+[ ${#patched[@]} -gt 0 ] || die "no tc was built; see the messages above"
+
+# The machine has this machine's programs: these tcs are built for it, and need its libraries.
+code=0
+DUALPI2_TC_PATCHED="${patched[*]}" DUALPI2_KERNEL=6.1 DUALPI2_TREE=/ \
+	"$DUALPI2_ROOT/scripts/tdc.sh" "$@" || code=$?
+[ -z "$failed" ] || exit 1
+exit "$code"

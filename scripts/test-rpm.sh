@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# test-rpm.sh - are the RPMs that rpm.sh builds on Debian sound? They are installed into an empty
+# directory, without their scripts; the module is built from there as DKMS does it, and the plugin is
+# loaded by this machine's tc. Not a test of Fedora: see packaging/rpm/dualpi2.spec. KTAP on stdout.
+#
+# usage: test-rpm.sh [KDIR]      headers to build for; default: those of kernel.sh 6.1
+
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+# shellcheck source=scripts/ktap.sh
+. "$(dirname "$0")/ktap.sh"
+
+[ $# -le 1 ] || die "usage: test-rpm.sh [KDIR]"
+if [ $# -eq 1 ]; then
+	KDIR=$1
+else
+	assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" --headers 6.1)
+	eval "$assignments"
+fi
+version=$(version)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/root
+rpms=$DUALPI2_ROOT/build/rpm
+mkdir "$root"
+
+query() { rpm --dbpath "$work/db" "$@"; }
+builds() { "$DUALPI2_ROOT/scripts/rpm.sh" "$rpms"; }
+has_version() {
+	[ "$(query -qp --queryformat '%{VERSION} ' "$rpms"/RPMS/*/*.rpm "$rpms"/SRPMS/*.rpm)" = "$version $version $version " ]
+}
+installs() { rpm --dbpath /db --root "$root" -i --nodeps --noscripts "$rpms"/RPMS/*/*.rpm; }
+has_files() {
+	local file
+	for file in "$root/usr/src/sch-dualpi2-$version"/{Kbuild,sch_dualpi2.c,dkms.conf,include/net/dualpi2.h} \
+		"$root"/usr/lib64/tc/q_dualpi2.so "$root"/usr/share/man/man8/tc-dualpi2.8dualpi2* \
+		"$root"/etc/bash_completion.d/tc-dualpi2; do
+		[ -s "$file" ] || { echo "no $file"; return 1; }
+	done
+}
+has_scripts() {
+	local scripts
+	scripts=$(query -qp --scripts "$rpms"/RPMS/noarch/*.rpm)
+	printf '%s\n' "$scripts"
+	grep -q "^dkms add -m sch-dualpi2 -v $version" <<<"$scripts" &&
+		grep -q "^dkms install -m sch-dualpi2 -v $version" <<<"$scripts" &&
+		grep -q "^dkms remove -m sch-dualpi2 -v $version --all" <<<"$scripts"
+}
+conf_is_read() ( # as dkms reads it
+	set +u
+	# shellcheck disable=SC2034 # for dkms.conf
+	kernelver=$(uname -r)
+	# shellcheck source=/dev/null
+	. "$root/usr/src/sch-dualpi2-$version/dkms.conf"
+	# shellcheck disable=SC2154 # by dkms.conf
+	said="$PACKAGE_NAME $PACKAGE_VERSION ${BUILT_MODULE_NAME[0]}"
+	echo "$said"
+	[ "$said" = "sch-dualpi2 $version sch_dualpi2" ]
+)
+module_builds() {
+	cp -r "$root/usr/src/sch-dualpi2-$version" "$work/dkms"
+	make -C "$KDIR" M="$work/dkms" modules
+	[ "$(modinfo -F version "$work/dkms/sch_dualpi2.ko")" = "$version" ]
+}
+plugin_loads() {
+	{ TC_LIB_DIR=$root/usr/lib64/tc tc qdisc add dev lo root dualpi2 help 2>&1 || true; } | grep -F '[ ramp TIME ]'
+}
+rebuilds() {
+	local options=()
+	[ ! -e /etc/debian_version ] || options+=(--nodeps)
+	rpmbuild "${options[@]}" --define "_topdir $work/again" --define "_dbpath $work/db" --rebuild "$rpms"/SRPMS/*.src.rpm
+	[ "$(find "$work/again/RPMS" -name '*.rpm' | wc -l)" -ge 2 ]
+}
+
+echo "KTAP version 1"
+echo "1..9"
+check rpms_are_built builds
+check rpms_have_the_version_of_the_module has_version
+check rpms_install_into_an_empty_tree installs
+check rpms_have_their_files has_files
+check rpm_registers_and_removes_the_module has_scripts
+check rpm_dkms_conf_names_the_module conf_is_read
+check rpm_module_builds_as_by_dkms module_builds
+check rpm_plugin_loads_in_tc plugin_loads
+check rpm_source_package_rebuilds rebuilds
+[ -z "$failed" ]
