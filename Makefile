@@ -18,6 +18,10 @@ help:
 	@echo 'make demo       see it work: dualpi2 beside fq_codel and pfifo, real traffic'
 	@echo 'make accept     the figures of docs/DESIGN.md, measured in virtual time'
 	@echo 'make iproute2   a patch that brings dualpi2 with all options to iproute2'
+	@echo 'make matrix     build for every kernel that Debian has headers of'
+	@echo 'make deb        Debian packages: the module for DKMS, the tc plugin; in build/deb'
+	@echo 'make rpm        RPM packages of the same; in build/rpm'
+	@echo 'make packages-check  install, use, upgrade and remove them on fresh Debian trees'
 	@echo 'make style      the checks of style that need no kernel'
 	@echo 'make clean      remove build/'
 
@@ -31,6 +35,10 @@ plugin: $(PLUGIN)
 $(PLUGIN): iproute2-patch/tc/q_dualpi2.c iproute2-patch/tc/tc_plugin.h include/uapi/linux/dualpi2.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) -Wall -Wextra -fPIC -shared -DDUALPI2_PLUGIN -Iinclude/uapi -o $@ $<
+
+build/net/traffic: selftests/net/traffic.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -static -o $@ $<
 
 install: all
 	scripts/install.sh install build/module/sch_dualpi2.ko $(PLUGIN) '$(TCLIB)'
@@ -62,10 +70,23 @@ accept:
 iproute2:
 	scripts/iproute2.sh
 
+matrix:
+	scripts/matrix.sh
+
+deb:
+	scripts/deb.sh
+
+rpm:
+	scripts/rpm.sh
+
+packages-check:
+	scripts/test-packages.sh
+
 style:
 	scripts/style.sh
 
 clean:
 	rm -rf build
 
-.PHONY: help all modules plugin install uninstall check unit coverage mutants tdc demo accept iproute2 style clean
+.PHONY: help all modules plugin install uninstall check unit coverage mutants tdc demo accept iproute2 matrix deb rpm \
+	packages-check style clean

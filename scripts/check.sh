@@ -3,11 +3,11 @@
 #
 # check.sh - run every test and say how many passed.  This is "make check" and CI.
 #
-# usage: check.sh [SUITE...]     suites: style unit tc net tdc; none named: all
+# usage: check.sh [SUITE...]     suites: style unit tc net tdc matrix packages; none named: all
 #
-# KERNELS: the stock Debian kernels to run the net and tdc suites on, each with the
-# programs and the tc of its own Debian release, in virtual machines, in virtual time,
-# two at once. Default "6.1 7.2"; "all" is 5.10 6.1 6.12 7.2. Logs stay in build/check.
+# KERNELS: the stock Debian kernels that the net and tdc suites run on, each with the programs and
+# the tc of its own Debian release, on which the packages are tried too. Default "6.1 7.2"; "all" is
+# 5.10 6.1 6.12 7.2. Suites run two at once, their machines in virtual time. Logs stay in build/check.
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -16,12 +16,13 @@ set -euo pipefail
 kernels=${KERNELS:-6.1 7.2}
 [ "$kernels" != all ] || kernels='5.10 6.1 6.12 7.2'
 suites=("$@")
-[ ${#suites[@]} -gt 0 ] || suites=(style unit tc net tdc)
+all=(style unit tc net tdc matrix packages)
+[ ${#suites[@]} -gt 0 ] || suites=("${all[@]}")
 for name in "${suites[@]}"; do
-	case $name in
-	style | unit | tc | net | tdc) ;;
-	*) die "unknown suite '$name'; suites are style unit tc net tdc" ;;
-	esac
+	[[ " ${all[*]} " == *" $name "* ]] || die "unknown suite '$name'; suites are ${all[*]}"
+done
+for kernel in $kernels; do
+	[[ " 5.10 6.1 6.12 7.2 " == *" $kernel "* ]] || die "unknown kernel '$kernel' in KERNELS; kernels are 5.10 6.1 6.12 7.2, or all"
 done
 wants() { [[ " ${suites[*]} " == *" $1 "* ]]; }
 
@@ -56,16 +57,17 @@ coverage() {
 		}'
 }
 
-# The patch for iproute2 that is emitted applies, and tc with it builds and knows our options.
-iproute2() {
-	local help
-	echo "1..2"
-	scripts/iproute2.sh build/iproute2 >&2 || { echo "not ok 1 - iproute2_patch_builds"; return 1; }
-	echo "ok 1 - iproute2_patch_builds"
-	help=$(find build/iproute2 -name 'tc-*' -exec env TC_LIB_DIR=/nonexistent {} qdisc add dev lo root dualpi2 help \; 2>&1) || true
-	[[ $help == *no_l4s* ]] || { echo "not ok 2 - iproute2_patched_tc_has_our_options"; return 1; }
-	echo "ok 2 - iproute2_patched_tc_has_our_options"
+# begin NAME COMMAND...: a suite in the background, as soon as fewer than two are at work.
+begin() {
+	while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
+	suite "$@" &
 }
+
+release_of() ( # X.Y: the Debian release that has this kernel
+	assignments=$(scripts/kernel.sh "$1")
+	eval "$assignments"
+	echo "$KDEBIAN"
+)
 
 # on_kernel X.Y SUITE: in a machine with that kernel and the programs of its release.
 on_kernel() {
@@ -82,11 +84,11 @@ on_kernel() {
 	fi
 }
 
-tree() ( # X.Y: where the programs of its Debian release are
-	assignments=$(scripts/kernel.sh "$1")
-	eval "$assignments"
-	scripts/root.sh "$KDEBIAN" test
-)
+tree() { # X.Y: where the programs of its Debian release are
+	local release
+	release=$(release_of "$1")
+	scripts/root.sh "$release" test
+}
 
 # What the machines run, built before the first starts: they have no compiler.
 prepare() {
@@ -95,45 +97,50 @@ prepare() {
 		scripts/build-for.sh "$kernel" "build/$kernel" W=1 KCFLAGS=-Werror
 		tree "$kernel"
 	done
-	mkdir -p build/net
-	cc -std=gnu11 -O2 -Wall -Wextra -static -o build/net/traffic selftests/net/traffic.c
+	make --no-print-directory build/net/traffic
 } >&2
 
 rm -f "$logs"/*.code
-if wants style; then suite style scripts/style.sh; fi
-if wants unit; then
-	suite unit make --no-print-directory -C selftests/unit check
-	suite coverage coverage
-fi
-if wants tc || wants net || wants tdc; then make --no-print-directory plugin >&2; fi
-if wants tc; then
-	suite tc iproute2-patch/tests/run.sh
-	suite iproute2 iproute2
-fi
-
-# Two machines at once, the suites that take longest first.
-vm_suites=()
-if wants tdc; then vm_suites+=(tdc); fi
-if wants net; then
-	mapfile -t programs < <(ls -S selftests/net/test_*.py)
-	for program in "${programs[@]}"; do
-		name=${program##*/test_}
-		vm_suites+=("${name%.py}")
-	done
-fi
 trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
-if [ ${#vm_suites[@]} -gt 0 ]; then
+make --no-print-directory plugin >&2
+programs=()
+if wants net || wants tdc; then
 	prepare
 	DUALPI2_TC_STOCK=$(scripts/tc.sh)
 	TC_LIB_DIR=$DUALPI2_ROOT/build/tc
 	export DUALPI2_TC_STOCK TC_LIB_DIR
+	if wants tdc; then programs+=(tdc); fi
+	if wants net; then
+		mapfile -t -O "${#programs[@]}" programs < <(find selftests/net -name 'test_*.py' -printf '%s %f\n' |
+			sort -rn | sed -E 's/.* test_(.*)\.py$/\1/')
+	fi
+fi
+
+# What takes longest first.
+if wants packages; then
+	for kernel in $kernels; do
+		release=$(release_of "$kernel")
+		begin "packages-$release" scripts/test-packages.sh "$release"
+	done
 fi
 for kernel in $kernels; do
-	for name in "${vm_suites[@]}"; do
-		while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
-		suite "$kernel-$name" on_kernel "$kernel" "$name" &
-	done
+	for name in "${programs[@]}"; do begin "$kernel-$name" on_kernel "$kernel" "$name"; done
 done
+if wants tc; then
+	begin iproute2 scripts/test-iproute2.sh
+	begin plugin scripts/test-plugin.sh
+	begin tc iproute2-patch/tests/run.sh
+fi
+if wants matrix; then begin matrix scripts/matrix.sh --ktap newest; fi
+if wants packages; then
+	begin rpm scripts/test-rpm.sh
+	begin openwrt scripts/test-openwrt.sh
+fi
+if wants unit; then
+	begin unit make --no-print-directory -C selftests/unit check
+	begin coverage coverage
+fi
+if wants style; then begin style scripts/style.sh; fi
 wait
 trap - EXIT
 

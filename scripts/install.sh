@@ -13,15 +13,34 @@ set -euo pipefail
 
 [ $# -eq 4 ] || die "usage: install.sh install|uninstall MODULE PLUGIN TC-LIBRARY-DIRECTORY"
 verb=$1 module=$2 plugin=$3 tclib=$4
-modules=${DESTDIR-}/lib/modules/$(uname -r)/updates
+release=$(uname -r)
+modules=${DESTDIR-}/lib/modules/$release/updates
 man=${DESTDIR-}/usr/local/share/man/man8
 completion=${DESTDIR-}/usr/local/share/bash-completion/completions
 cd "$DUALPI2_ROOT"
 [ -n "${DESTDIR-}" ] || [ "$(id -u)" -eq 0 ] || die "this writes to /lib and /usr; run it as root"
 [ -n "$tclib" ] || die "cannot tell where tc looks for plugins; say TCLIB=DIR (strings \$(command -v tc) | grep /tc/)"
 
+# What would fail half-way, or seem to succeed and do nothing.
+look_first() {
+	local dir=/lib/modules/$release built_for
+	[ -d "$dir" ] || die "$dir is missing: the running kernel $release is not installed here; boot one that is"
+	[ -w "$dir" ] || die "cannot write to $dir; make it writable (mount -o remount,rw) and run again"
+	! grep -qs '/sch_dualpi2\.ko$' "$dir/modules.builtin" ||
+		die "a built-in dualpi2 cannot be replaced, and kernel $release has one; boot another kernel"
+	[ -z "$(find "$dir/updates/dkms" -name 'sch_dualpi2.ko*' 2>/dev/null)" ] ||
+		die "the package dualpi2-dkms has put its module there already; remove it first: apt remove dualpi2-dkms"
+	built_for=$(modinfo -F vermagic "$module" | cut -d' ' -f1)
+	[ "$built_for" = "$release" ] ||
+		die "$module is for kernel ${built_for:-unknown}, and this is $release; run: make clean install"
+}
+
 case $verb in
 install)
+	for file in "$module" "$plugin"; do
+		[ -f "$file" ] || die "$file is missing; run: make all"
+	done
+	[ -n "${DESTDIR-}" ] || look_first
 	install -D -m 644 "$module" "$modules/sch_dualpi2.ko"
 	install -D -m 644 "$plugin" "${DESTDIR-}$tclib/q_dualpi2.so"
 	install -D -m 644 iproute2-patch/man/man8/tc-dualpi2.8 "$man/tc-dualpi2.8"
@@ -35,3 +54,9 @@ uninstall)
 	;;
 esac
 [ -n "${DESTDIR-}" ] || depmod
+loaded=/sys/module/sch_dualpi2/srcversion
+if [ -z "${DESTDIR-}" ] && [ -r "$loaded" ] &&
+	{ [ "$verb" = uninstall ] || [ "$(cat "$loaded")" != "$(modinfo -F srcversion "$module")" ]; }; then
+	say "another sch_dualpi2 stays loaded until a reboot, or until: tc qdisc del dev DEV root" \
+		"(for each DEV of: tc qdisc show | grep dualpi2), modprobe -r sch_dualpi2"
+fi

@@ -74,7 +74,8 @@ make_root() {
 			"$release" "$new" - >"$log" 7>&-
 }
 retry 3 make_root || die "cannot make a root of $release; see the messages above and $log"
-rm -f "$new/etc/resolv.conf" "$new"/etc/dpkg/dpkg.cfg.d/99mmdebstrap
+# As a fresh installation has it: recommended packages are installed, documents too.
+rm -f "$new"/etc/{resolv.conf,apt/apt.conf.d/99mmdebstrap,dpkg/dpkg.cfg.d/99mmdebstrap}
 echo "${packages[*]}" >"$new/made-of"
 rm -rf "$root"
 mv "$new" "$root"

@@ -45,8 +45,10 @@ python() { files '*.py' | xargs "$DUALPI2_CACHE/venv/bin/ruff" check --quiet --o
 blanks() { files | grep -vE '\.(png|patch)$|^LICENSES/' | xargs grep -nE '[[:blank:]]+$'; }
 hosts() { files | grep -vE '^(docs/|README|LICENSES/)' | xargs grep -nE 'https?://[a-z.]*(debian|pypi|pythonhosted|npmjs)'; }
 
+one_version() { files | grep -vx 'sch_dualpi2\.c' | xargs grep -nF "$(version)"; }
+
 echo "KTAP version 1"
-echo "1..9"
+echo "1..10"
 rule "version_tests_only_in_compat" versions
 rule "algorithm_without_kernel_glue" glue
 rule "file_scope_names_have_the_prefix" prefix
@@ -56,4 +58,5 @@ rule "shell_scripts_pass_shellcheck" shell
 rule "python_passes_ruff" python
 rule "no_blanks_at_line_ends" blanks
 rule "no_archive_address_written_down" hosts
+rule "version_in_one_place" one_version
 [ "$failed" -eq 0 ]

@@ -1,0 +1,342 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# test-packages.sh - build the Debian packages, install them on fresh installations of Debian, use
+# them there, upgrade and remove them, and see what is said when something is missing. KTAP on stdout.
+#
+# usage: test-packages.sh [RELEASE...]       bullseye bookworm trixie forky; none named: all
+#
+# In each release (root.sh bare, changed only in an overlay): packages in the tree without a machine,
+# then one machine with the tree's own kernel (selftests/packages/upgrade.sh). Needs root; takes five to
+# six minutes for a release without KVM. Downloads stay in the cache directory.
+
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+releases=("$@")
+[ ${#releases[@]} -gt 0 ] || releases=(bullseye bookworm trixie forky)
+for release in "${releases[@]}"; do
+	case $release in
+	bullseye | bookworm | trixie | forky) ;;
+	*) die "unknown release '$release'; usage: test-packages.sh [bullseye|bookworm|trixie|forky]..." ;;
+	esac
+done
+[ "$(id -u)" = 0 ] || die "installing in a Debian tree needs root; run as root"
+
+# Of its own, so that releases can be tested side by side.
+build=$DUALPI2_ROOT/build/packages/$(IFS=-; echo "${releases[*]}")
+new=$build/new old=$build/old
+new_version=$(version) old_version=2.0.9
+in_root=$DUALPI2_ROOT/scripts/in-root.sh
+mkdir -p "$build" "$DUALPI2_CACHE/packages" "$DUALPI2_CACHE/roots"
+scratch='' child=''
+# shellcheck disable=SC2317 # called by the trap
+cleanup() {
+	[ -z "$child" ] || { kill -TERM "$child" 2>/dev/null && wait "$child"; } || true
+	[ -z "$scratch" ] || rm -rf "$scratch"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+total=0 failed=0
+result() { # NAME CODE
+	total=$((total + 1))
+	if [ "$2" -eq 0 ]; then
+		echo "ok $total ${release:+${release}_}$1"
+	else
+		failed=$((failed + 1))
+		echo "not ok $total ${release:+${release}_}$1"
+	fi
+}
+# try NAME COMMAND...: a test; the end of its output is shown if it fails.
+try() {
+	local name=$1 code=0 began=$SECONDS
+	shift
+	set +e
+	(set -e && "$@") >"$build/log" 2>&1
+	code=$?
+	set -e
+	sed -n 's/^NOTE /# /p' "$build/log"
+	[ "$code" -eq 0 ] || tail -n 30 "$build/log" | sed 's/^/# /'
+	result "$name" "$code"
+	say "${release:+$release: }$name, $((SECONDS - began)) s"
+}
+
+# fresh: what is installed from here on goes into an overlay of its own.
+fresh() {
+	[ -z "$scratch" ] || rm -rf "$scratch"
+	scratch=$(mktemp -d "$DUALPI2_CACHE/roots/packages.XXXXXX")
+	# uname tells of the kernel of the machine around, which no installed system has.
+	inside "mv /bin/uname /bin/uname.real
+		printf '#!/bin/sh\n[ \"\$*\" != -r ] || exec echo $kernel\nexec /bin/uname.real \"\$@\"\n' >/bin/uname
+		chmod 755 /bin/uname
+		mkdir -p $cache/lists/partial $cache/archives/partial
+		printf '%s \"%s\";\n' Dir::Cache::archives $cache/archives Dir::State::lists $cache/lists Acquire::Retries 3 \
+			Acquire::Languages none APT::Sandbox::User root APT::Keep-Downloaded-Packages true >/etc/apt/apt.conf.d/99test
+		printf '%s\n' force-unsafe-io 'path-exclude=/usr/share/locale/*' >/etc/dpkg/dpkg.cfg.d/test"
+}
+# inside [--offline] SCRIPT: run it in the tree; what it changes stays until fresh.
+inside() {
+	local offline=()
+	if [ "$1" = --offline ]; then
+		offline=(--offline)
+		shift
+	fi
+	"$in_root" "${offline[@]}" --scratch "$scratch" "$root" bash -euo pipefail -c "
+		kernel=$kernel new=$new old=$old new_version=$new_version
+		dir=/lib/modules/$kernel
+		$tools
+		$1"
+}
+# shellcheck disable=SC2016 # for the shell in the tree
+tools='
+	refute() { if "$@"; then echo "this succeeded and should not have: $*"; exit 1; fi; }
+	logged() { local code=0; "$@" >/tmp/log 2>&1 </dev/null || code=$?; cat /tmp/log; return "$code"; }
+	installs() { logged apt-get -q -y install "$@"; }
+	says() { grep -F -e "$1" /tmp/log || { echo "this was not said: $1"; exit 1; }; }
+	has_module() { ls "$dir"/updates/dkms/sch_dualpi2.ko*; }
+	inventory() {
+		find / -xdev \( -path /tmp -o -path /root -o -path /var/cache -o -path /var/log -o -path /var/lib/dpkg -o -path /var/lib/apt \) \
+			-prune -o -printf "%p\n" | sort
+	}'
+
+prepare() {
+	root=$("$DUALPI2_ROOT/scripts/root.sh" "$@" "$release" bare)
+	kernel=$(basename "$(dirname "$(ls -d "$root"/lib/modules/*/modules.dep)")")
+	fresh
+	retry 3 inside 'apt-get -q update >&2' || die "cannot read the package lists of $release; check the network"
+}
+
+# The tests, in order.
+
+# shellcheck disable=SC2016 # all of them are for the shell in the tree
+{
+one_command_installs() {
+	inside 'installs bash-completion >/dev/null
+		inventory >/tmp/before; cp "$dir/modules.dep" /tmp/modules.dep
+		installs "$new"/dualpi2-*.deb
+		refute grep "no module for kernel" /tmp/log
+		has_module
+		[ "$(modinfo -k "$kernel" -F version sch_dualpi2)" = "$new_version" ]
+		case $(modinfo -k "$kernel" -n sch_dualpi2) in */updates/dkms/*) ;; *) exit 1 ;; esac
+		modprobe -S "$kernel" --show-depends net-sch-dualpi2 || modprobe -S "$kernel" --show-depends sch_dualpi2
+		echo "NOTE dkms $(dpkg-query -W -f "\${Version}" dkms), kernel $kernel, signer: $(modinfo -k "$kernel" -F signer sch_dualpi2)"'
+}
+tc_takes_the_plugin() {
+	inside '{ tc qdisc add dev lo root dualpi2 help 2>&1 || true; } | grep "ramp TIME"'
+}
+manual_is_ours() { # also where iproute2 brings its own, later
+	inside 'zcat /usr/share/man/man8/tc-dualpi2.8.gz | grep -q "ramp"
+		own=$(dpkg -L iproute2 | grep -c "/tc-dualpi2\.8" || true)
+		[ "$own" -eq 0 ] || {
+			installs --reinstall iproute2
+			ls /usr/share/man/man8/tc-dualpi2.iproute2.8.gz
+			zcat /usr/share/man/man8/tc-dualpi2.8.gz | grep -q "ramp"
+			# It is to be back under that name in the end.
+			find /usr/share/man/man8 ! -name "*.iproute2.*" >>/tmp/before
+		}'
+}
+completion_knows_it() {
+	inside 'set +eu
+		. /usr/share/bash-completion/bash_completion
+		COMP_WORDS=(tc qdisc add dev lo root dualpi2 ra) COMP_CWORD=7
+		COMP_LINE=${COMP_WORDS[*]} COMP_POINT=${#COMP_LINE}
+		_tc_dualpi2_load; [ $? -eq 124 ] && _tc tc ra dualpi2
+		echo "${COMPREPLY[*]}"; [[ " ${COMPREPLY[*]} " == *" ramp "* && " ${COMPREPLY[*]} " == *" random "* ]]'
+}
+purge_leaves_nothing() {
+	inside 'logged apt-get -q -y purge dualpi2-dkms dualpi2-tools
+		whole() { sed -E "s,^/(bin|sbin|lib|lib64)(/|\$),/usr/\1\2," | sort -u; }
+		inventory | whole >/tmp/after
+		{ cat /tmp/before; cat /var/lib/dpkg/info/*.list; } | whole >/tmp/known
+		# What dkms and the others that came along made for themselves is none of ours.
+		left=$(comm -13 /tmp/known /tmp/after | grep -E "dualpi2|^/(boot|usr/src|usr/lib/modules|usr/lib/(.*/)?tc|var/lib/dkms)/" | grep -v ^/var/lib/dkms/mok || true)
+		gone=$(whole </tmp/before | comm -23 - /tmp/after)
+		[ -z "$left$gone" ] || { echo "left: $left"; echo "gone: $gone"; exit 1; }
+		diff /tmp/modules.dep "$dir/modules.dep"'
+}
+# Only the modules that the machine needs: depmod of all of them takes minutes there.
+keep_few_modules() {
+	inside --offline 'keep=$(for m in virtio_pci virtio_console 9pnet_virtio 9p overlay veth; do
+			modprobe -S "$kernel" --show-depends "$m"; done | sed -n "s/^insmod \([^ ]*\).*/\1/p")
+		find "$dir/kernel" -name "*.ko*" | grep -v -F -e "$keep" -e /sch_dualpi2.ko | xargs rm
+		depmod "$kernel"'
+}
+builds_offline() {
+	inside --offline 'logged dpkg -i "$new"/dualpi2-*.deb; has_module
+		cp "$(has_module)" /opt; case $(ls /opt/sch_dualpi2.ko*) in *.xz) xz -d /opt/sch_dualpi2.ko.xz ;; esac'
+}
+built_in_is_refused() {
+	inside --offline 'cp "$dir/modules.builtin" /tmp
+		echo kernel/net/sched/sch_dualpi2.ko >>"$dir/modules.builtin"
+		logged dpkg -i "$new"/dualpi2-dkms_*.deb
+		says "a built-in dualpi2 cannot be replaced"
+		refute has_module
+		dkms remove -m sch-dualpi2 -v "$new_version" -k "$kernel" || true
+		logged /etc/kernel/postinst.d/dkms "$kernel"
+		refute has_module
+		cp /tmp/modules.builtin "$dir"; depmod "$kernel"
+		logged dpkg -i "$new"/dualpi2-dkms_*.deb
+		has_module'
+}
+bad_headers_are_told() {
+	inside --offline 'mv "$dir/build" "$dir/build.good"; mkdir -p "$dir/build/include"; echo "all:; false" >"$dir/build/Makefile"
+		refute logged dpkg -i "$new"/dualpi2-dkms_*.deb
+		says "apt install --reinstall linux-headers-$kernel, then: dpkg --configure -a"
+		rm -r "$dir/build"; mv "$dir/build.good" "$dir/build"
+		logged dpkg --configure -a
+		has_module'
+}
+read_only_is_told() {
+	inside 'mount --bind /lib/modules /lib/modules; mount -o remount,ro,bind /lib/modules
+		refute installs --no-install-recommends "$new"/dualpi2-*.deb
+		says "make it writable"
+		state=$(dpkg-query -W -f "\${db:Status-Status}" dualpi2-dkms 2>/dev/null || true)
+		echo "state: $state"; [ "$state" = not-installed ] || [ -z "$state" ]'
+}
+missing_headers_are_named() {
+	inside 'installs --no-install-recommends "$new"/dualpi2-*.deb
+		says "apt install linux-headers-$kernel"
+		refute has_module
+		refute test -e "$dir/build/include"'
+}
+install_script_refuses() { # what "make install" runs
+	inside --offline 'repo='"$DUALPI2_ROOT"'; plugin=/usr/lib/tc/q_dualpi2.so
+		install_it() { logged "$repo/scripts/install.sh" install "$@" "$plugin" /usr/lib/tc; }
+		cp /opt/sch_dualpi2.ko /tmp
+		refute install_it /nonexistent.ko; says "run: make all"
+		refute logged "$repo/scripts/install.sh" install /tmp/sch_dualpi2.ko "$plugin" ""; says "TCLIB=DIR"
+		refute install_it /tmp/sch_dualpi2.ko; says "apt remove dualpi2-dkms"
+		mv "$dir/updates" /tmp
+		echo kernel/net/sched/sch_dualpi2.ko >>"$dir/modules.builtin"
+		refute install_it /tmp/sch_dualpi2.ko; says "a built-in dualpi2 cannot be replaced"
+		sed -i "/sch_dualpi2/d" "$dir/modules.builtin"
+		mv "$dir" "$dir-other"
+		refute install_it /tmp/sch_dualpi2.ko; says "is not installed here"
+		sed "s/$kernel/$kernel-other/" -i /bin/uname
+		refute install_it /tmp/sch_dualpi2.ko; says "and this is $kernel-other"
+		sed "s/$kernel-other/$kernel/" -i /bin/uname
+		mv "$dir-other" "$dir"; mv /tmp/updates "$dir"
+		refute ls "$dir/updates/sch_dualpi2.ko"'
+}
+headers_bring_the_module() {
+	inside 'installs --no-install-recommends "linux-headers-$kernel"; has_module'
+}
+}
+
+# An older version in the tree, and its kernel.
+# shellcheck disable=SC2016 # for other shells, too
+machine() {
+	local in_tree=alone code=0
+	[ "$release" != forky ] || in_tree=in-tree
+	inside --offline 'logged dpkg -i "$old"/dualpi2-*.deb >/dev/null' >&2
+	unshare --mount --propagation private bash -euc '
+		mount -t overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" root "$1/merged"
+		shift 2
+		exec "$@"' - "$scratch" "$root" "$DUALPI2_ROOT/scripts/run-vm.sh" --root "$scratch/merged" --memory 2G --append mitigations=off -- \
+		"$DUALPI2_ROOT/selftests/packages/upgrade.sh" "$old_version" "$new_version" "$new" "$in_tree" &
+	child=$!
+	wait "$child" || code=$?
+	child=''
+	return "$code"
+}
+machine_tests() {
+	local began=$SECONDS code=0 line
+	machine >"$build/machine.log" 2>"$build/machine.err" || code=$?
+	while read -r line; do
+		case $line in
+		'ok '*) result "${line#ok }" 0 ;;
+		'not ok '*) result "${line#not ok }" 1 ;;
+		'#'*) echo "$line" ;;
+		esac
+	done <"$build/machine.log"
+	[ "$code" -eq 0 ] || tail -n 15 "$build/machine.err" | sed 's/^/# /'
+	result machine "$code"
+	say "$release: machine, $((SECONDS - began)) s"
+}
+
+# Linux's own dualpi2 as a module of the kernel's tree, which Debian leaves out.
+in_tree_module() {
+	local ko=$DUALPI2_CACHE/packages/in-tree-$kernel.ko work assignments
+	if [ ! -s "$ko" ]; then
+		say "building the module of Linux itself for $kernel"
+		work=$DUALPI2_CACHE/packages/in-tree
+		rm -rf "$work"
+		mkdir "$work"
+		"$DUALPI2_ROOT/scripts/debian-archive.sh" --to "$work" "$release" download "linux-source-$(cut -d. -f1,2 <<<"$kernel")"
+		dpkg-deb --fsys-tarfile "$work"/*.deb | tar -x -O --wildcards './usr/src/*.tar.xz' |
+			tar -x -J -C "$work" --wildcards --strip-components=3 '*/net/sched/sch_dualpi2.c'
+		echo 'obj-m := sch_dualpi2.o' >"$work/Kbuild"
+		assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" --headers "$release/$kernel")
+		eval "$assignments"
+		"$in_root" --offline "$("$DUALPI2_ROOT/scripts/root.sh" "$release" build)" \
+			make -C "$KDIR" M="$work" modules >"$build/in-tree.log" 2>&1 || die "cannot build it; see $build/in-tree.log"
+		strip -g -o "$ko" "$work/sch_dualpi2.ko"
+		rm -rf "$work"
+	fi
+	inside "cp '$ko' \$dir/kernel/net/sched/sch_dualpi2.ko; depmod $kernel"
+}
+in_tree_is_there() { # without ours, and after it is gone
+	# shellcheck disable=SC2016
+	inside 'modinfo -k "$kernel" -n sch_dualpi2 | grep /kernel/net/sched/
+		modprobe -S "$kernel" --show-depends net-sch-dualpi2'
+}
+
+test_release() {
+	cache=$DUALPI2_CACHE/packages/$release
+	mkdir -p "$cache"
+	exec 6>"$cache/lock"
+	flock 6
+	say "$release: begins"
+	prepare
+	if ! inside "apt-cache depends linux-headers-amd64 | grep -qF ' linux-headers-$kernel'"; then
+		say "$release: has a newer kernel than the tree"
+		prepare --refresh
+	fi
+	if [ "$release" = forky ]; then
+		in_tree_module
+		try kernels_own_is_taken_without_ours in_tree_is_there
+	fi
+	try one_command_installs one_command_installs
+	try tc_takes_the_plugin tc_takes_the_plugin
+	try manual_is_ours manual_is_ours
+	try completion_knows_it completion_knows_it
+	try purge_leaves_nothing purge_leaves_nothing
+	[ "$release" != forky ] || try kernels_own_is_back_after_purge in_tree_is_there
+	keep_few_modules >"$build/log" 2>&1
+	try builds_offline builds_offline
+	try built_in_is_refused built_in_is_refused
+	try bad_headers_are_told bad_headers_are_told
+	try install_script_refuses install_script_refuses
+	machine_tests
+	fresh
+	try read_only_is_told read_only_is_told
+	try missing_headers_are_named missing_headers_are_named
+	try headers_bring_the_module headers_bring_the_module
+}
+
+needs_no_new_libc() {
+	local newest
+	newest=$(dpkg-deb --fsys-tarfile "$new"/dualpi2-tools_*.deb | tar -x -O --wildcards './usr/lib/*-*/tc/q_dualpi2.so' |
+		strings | sed -n 's/^GLIBC_\([0-9.]*\)$/\1/p' | sort -V | tail -n 1)
+	echo "NOTE the plugin needs glibc $newest"
+	[ -n "$newest" ] && printf '%s\n%s\n' "$newest" 2.31 | sort -V -C
+}
+reproducible() {
+	"$DUALPI2_ROOT/scripts/deb.sh" "$build/again" >/dev/null
+	for file in "$new"/*.deb; do cmp "$file" "$build/again/${file##*/}"; done
+}
+
+release=''
+echo "KTAP version 1"
+"$DUALPI2_ROOT/scripts/deb.sh" "$new" >/dev/null
+"$DUALPI2_ROOT/scripts/deb.sh" --version "$old_version" "$old" >/dev/null
+try packages_are_reproducible reproducible
+try plugin_needs_no_new_libc needs_no_new_libc
+for release in "${releases[@]}"; do
+	test_release
+done
+echo "1..$total"
+[ "$failed" -eq 0 ]
