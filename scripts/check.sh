@@ -30,7 +30,7 @@ cd "$DUALPI2_ROOT"
 scripts/setup.sh
 logs=$DUALPI2_ROOT/build/check
 mkdir -p "$logs"
-results=()
+names=() results=()
 
 # suite NAME COMMAND...: run it, keep its KTAP, remember how it ended.
 suite() {
@@ -60,6 +60,7 @@ coverage() {
 # begin NAME COMMAND...: a suite in the background, as soon as fewer than two are at work.
 begin() {
 	while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
+	names+=("$1")
 	suite "$@" &
 }
 
@@ -101,7 +102,16 @@ prepare() {
 } >&2
 
 rm -f "$logs"/*.code
-trap 'kill $(jobs -p) 2>/dev/null || true' EXIT
+# Each suite is a group of processes, so that none is left when this one is interrupted.
+stop() {
+	local group
+	trap '' INT TERM HUP
+	for group in $(jobs -p); do kill -s TERM -- "-$group" 2>/dev/null || true; done
+	wait
+}
+trap stop EXIT
+trap 'exit 130' INT TERM HUP
+set -m
 make --no-print-directory plugin >&2
 programs=()
 if wants net || wants tdc; then
@@ -142,10 +152,12 @@ if wants unit; then
 fi
 if wants style; then begin style scripts/style.sh; fi
 wait
-trap - EXIT
+set +m
+trap - EXIT INT TERM HUP
 
-for code in "$logs"/*.code; do
-	name=$(basename "$code" .code)
-	results+=("$name=$logs/$name.log=$(cat "$code")")
+# One that left no code has failed, whatever became of it.
+for name in "${names[@]}"; do
+	touch "$logs/$name.log"
+	results+=("$name=$logs/$name.log=$(cat "$logs/$name.code" 2>/dev/null || echo 1)")
 done
 python3 scripts/ktap.py "${results[@]}"

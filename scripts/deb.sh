@@ -3,7 +3,7 @@
 #
 # deb.sh - build the Debian packages dualpi2-dkms and dualpi2-tools from this tree and print their
 # paths. They are unsigned; two builds of one commit are the same to the byte. One pair serves all
-# releases of Debian and Ubuntu whose libc is as new as the one built on, or 2.4 and later on amd64.
+# releases of Debian from 11 on, and what derives from them, if it is built on Debian 12.
 #
 # usage: deb.sh [--version VERSION] [OUTDIR]      default: build/deb
 #          --version  build as if this were that version, module included: for tests of upgrades

@@ -123,11 +123,14 @@ update() {
 	say "reading the package lists of $suite"
 	# Not every suite has updates and a security archive, and one in development may carry a Release
 	# file past its date.
-	for option in '' ' [check-valid-until=no]'; do
-		if [ -n "$security" ] && [ "$base" != sid ]; then
+	if [ -n "$security" ] && [ "$base" != sid ]; then
+		for option in '' ' [check-valid-until=no]'; do
 			write_sources "${both[@]}" "$base-updates" "$base-security"
 			! apt_update 2>"$state/update.err" || { touch "$state/updated"; return; }
-		fi
+		done
+		say "reading $suite without its updates and its security archive, which cannot be read"
+	fi
+	for option in '' ' [check-valid-until=no]'; do
 		write_sources "${both[@]}"
 		! apt_update 2>"$state/update.err" || { touch "$state/updated"; return; }
 	done

@@ -35,6 +35,14 @@ look_first() {
 		die "$module is for kernel ${built_for:-unknown}, and this is $release; run: make clean install"
 }
 
+# What a package has put there is not touched, whichever way.
+for file in "$tclib/q_dualpi2.so" "$modules/sch_dualpi2.ko"; do
+	if [ -n "${DESTDIR-}" ] || [ ! -e "$file" ]; then continue; fi
+	if owner=$(dpkg-query -S "$file" 2>/dev/null) || owner=$(rpm -qf "$file" 2>/dev/null); then
+		die "$file belongs to a package (${owner%%:*}); use the package manager instead"
+	fi
+done
+
 case $verb in
 install)
 	for file in "$module" "$plugin"; do

@@ -79,12 +79,13 @@ if [ ! -e "$kernels/$release/has-$parts" ]; then
 		todo=("${todo[@]:1}")
 		[[ " ${packages[*]} " != *" $package "* ]] || continue
 		packages+=("$package")
+		dependencies=$(archive "$suite" depends "$package")
 		while read -r dependency; do
 			case $dependency in
 			linux-base | linux-compiler-* | linux-image-* | *-unsigned) ;;
 			linux-*) todo+=("$dependency") ;;
 			esac
-		done < <(archive "$suite" depends "$package")
+		done <<<"$dependencies"
 	done
 
 	download=$kernels/$release/download

@@ -46,10 +46,11 @@ bare)
 esac
 
 root=$DUALPI2_CACHE/roots/$release-$kind
+made_of="${packages[*]} $(cksum <"$DUALPI2_ROOT/scripts/root.sh")"
 mkdir -p "${root%/*}"
 exec 7>"$root.lock"
 flock 7
-if [ -z "$refresh" ] && [ "$(cat "$root/made-of" 2>/dev/null)" = "${packages[*]}" ]; then
+if [ -z "$refresh" ] && [ "$(cat "$root/made-of" 2>/dev/null)" = "$made_of" ]; then
 	echo "$root"
 	exit 0
 fi
@@ -76,7 +77,7 @@ make_root() {
 retry 3 make_root || die "cannot make a root of $release; see the messages above and $log"
 # As a fresh installation has it: recommended packages are installed, documents too.
 rm -f "$new"/etc/{resolv.conf,apt/apt.conf.d/99mmdebstrap,dpkg/dpkg.cfg.d/99mmdebstrap}
-echo "${packages[*]}" >"$new/made-of"
+echo "$made_of" >"$new/made-of"
 rm -rf "$root"
 mv "$new" "$root"
 echo "$root"

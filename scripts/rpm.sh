@@ -12,7 +12,7 @@ set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
 [ $# -le 1 ] || die "usage: rpm.sh [OUTDIR]"
-top=${1:-$DUALPI2_ROOT/build/rpm}
+outdir=${1:-$DUALPI2_ROOT/build/rpm}
 command -v rpmbuild >/dev/null ||
 	die "rpmbuild is missing; on Debian run scripts/setup.sh, elsewhere install rpm-build"
 
@@ -21,9 +21,12 @@ version=$(version)
 [[ $version != *-* ]] || die "RPM takes no '-' in a version, and sch_dualpi2.c says $version"
 cd "$DUALPI2_ROOT"
 [ -e packaging/dkms.conf ] || die "packaging/dkms.conf is missing"
-rm -rf "$top"
+mkdir -p "$outdir"
+outdir=$(realpath -e "$outdir")
+# A directory beside the result: rpmbuild leaves more than packages.
+top=$(mktemp -d "$outdir/.build.XXXXXX")
+trap 'rm -rf "$top"' EXIT
 mkdir -p "$top"/{SOURCES,SPECS}
-top=$(cd "$top" && pwd -P)
 
 # The same input gives the same source: no time and no name of this machine in it.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
@@ -35,11 +38,14 @@ tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="
 sed "s/#VERSION#/$version/" packaging/rpm/dualpi2.spec >"$top/SPECS/dualpi2.spec"
 
 # On Debian no RPM provides the compiler. A data base of its own, for else rpm makes one in $HOME.
-options=(--define "_topdir $top" --define "_dbpath $top/db" --define 'use_source_date_epoch_as_buildtime 1')
+options=(--define "_topdir $top" --define "_dbpath $top/db" --define 'use_source_date_epoch_as_buildtime 1'
+	--define '_buildhost localhost')
 [ ! -e /etc/debian_version ] || options+=(--nodeps)
 rpmbuild "${options[@]}" -ba "$top/SPECS/dualpi2.spec" >"$top/log" 2>&1 </dev/null || {
 	tail -n 20 "$top/log" >&2
-	die "rpmbuild failed; the whole output is in $top/log"
+	cp "$top/log" "$outdir/log"
+	die "rpmbuild failed; the whole output is in $outdir/log"
 }
-rm -rf "$top/db" "$top/BUILD" "$top/BUILDROOT"
-find "$top" -name '*.rpm' | sort
+rm -f "$outdir"/dualpi2-*.rpm
+find "$top" -name '*.rpm' -exec mv -t "$outdir" {} +
+ls "$outdir"/dualpi2-*.rpm

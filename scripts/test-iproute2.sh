@@ -39,6 +39,8 @@ done
 
 # The machine has this machine's programs: these tcs are built for it, and need its libraries.
 code=0
+DUALPI2_MODULE=${DUALPI2_MODULE:-$("$DUALPI2_ROOT/scripts/build-for.sh" 6.1 "$outdir/module")}
+export DUALPI2_MODULE
 DUALPI2_TC_PATCHED="${patched[*]}" DUALPI2_KERNEL=6.1 DUALPI2_TREE=/ \
 	"$DUALPI2_ROOT/scripts/tdc.sh" "$@" || code=$?
 [ -z "$failed" ] || exit 1

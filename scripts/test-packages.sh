@@ -168,6 +168,15 @@ builds_offline() {
 	inside --offline 'logged dpkg -i "$new"/dualpi2-*.deb; has_module
 		cp "$(has_module)" /opt; case $(ls /opt/sch_dualpi2.ko*) in *.xz) xz -d /opt/sch_dualpi2.ko.xz ;; esac'
 }
+refused_upgrade_changes_nothing() {
+	inside --offline 'mount --bind /lib/modules /lib/modules; mount -o remount,ro,bind /lib/modules
+		refute logged dpkg -i "$old"/dualpi2-dkms_*.deb
+		says "make it writable"
+		umount /lib/modules
+		dpkg-query -W -f "\${db:Status-Abbrev}\${Version}\n" dualpi2-dkms | grep -x "ii *$new_version"
+		has_module
+		[ "$(modinfo -k "$kernel" -F version sch_dualpi2)" = "$new_version" ]'
+}
 built_in_is_refused() {
 	inside --offline 'cp "$dir/modules.builtin" /tmp
 		echo kernel/net/sched/sch_dualpi2.ko >>"$dir/modules.builtin"
@@ -273,7 +282,8 @@ in_tree_module() {
 		eval "$assignments"
 		"$in_root" --offline "$("$DUALPI2_ROOT/scripts/root.sh" "$release" build)" \
 			make -C "$KDIR" M="$work" modules >"$build/in-tree.log" 2>&1 || die "cannot build it; see $build/in-tree.log"
-		strip -g -o "$ko" "$work/sch_dualpi2.ko"
+		strip -g -o "$ko.new" "$work/sch_dualpi2.ko"
+		mv "$ko.new" "$ko"
 		rm -rf "$work"
 	fi
 	inside "cp '$ko' \$dir/kernel/net/sched/sch_dualpi2.ko; depmod $kernel"
@@ -307,6 +317,7 @@ test_release() {
 	[ "$release" != forky ] || try kernels_own_is_back_after_purge in_tree_is_there
 	keep_few_modules >"$build/log" 2>&1
 	try builds_offline builds_offline
+	try refused_upgrade_changes_nothing refused_upgrade_changes_nothing
 	try built_in_is_refused built_in_is_refused
 	try bad_headers_are_told bad_headers_are_told
 	try install_script_refuses install_script_refuses

@@ -24,15 +24,16 @@ version=$(version)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 root=$work/root
-rpms=$DUALPI2_ROOT/build/rpm
+rpms=$work/rpm
 mkdir "$root"
 
 query() { rpm --dbpath "$work/db" "$@"; }
 builds() { "$DUALPI2_ROOT/scripts/rpm.sh" "$rpms"; }
 has_version() {
-	[ "$(query -qp --queryformat '%{VERSION} ' "$rpms"/RPMS/*/*.rpm "$rpms"/SRPMS/*.rpm)" = "$version $version $version " ]
+	[ "$(query -qp --queryformat '%{VERSION} ' "$rpms"/*.rpm)" = "$version $version $version " ]
 }
-installs() { rpm --dbpath /db --root "$root" -i --nodeps --noscripts "$rpms"/RPMS/*/*.rpm; }
+names_no_machine() { [ "$(query -qp --queryformat '%{BUILDHOST} ' "$rpms"/*.rpm)" = "localhost localhost localhost " ]; }
+installs() { rpm --dbpath /db --root "$root" -i --nodeps --noscripts "$rpms"/*.noarch.rpm "$rpms"/*.x86_64.rpm; }
 has_files() {
 	local file
 	for file in "$root/usr/src/sch-dualpi2-$version"/{Kbuild,sch_dualpi2.c,dkms.conf,include/net/dualpi2.h} \
@@ -43,7 +44,7 @@ has_files() {
 }
 has_scripts() {
 	local scripts
-	scripts=$(query -qp --scripts "$rpms"/RPMS/noarch/*.rpm)
+	scripts=$(query -qp --scripts "$rpms"/*.noarch.rpm)
 	printf '%s\n' "$scripts"
 	grep -q "^dkms add -m sch-dualpi2 -v $version" <<<"$scripts" &&
 		grep -q "^dkms install -m sch-dualpi2 -v $version" <<<"$scripts" &&
@@ -71,14 +72,15 @@ plugin_loads() {
 rebuilds() {
 	local options=()
 	[ ! -e /etc/debian_version ] || options+=(--nodeps)
-	rpmbuild "${options[@]}" --define "_topdir $work/again" --define "_dbpath $work/db" --rebuild "$rpms"/SRPMS/*.src.rpm
+	rpmbuild "${options[@]}" --define "_topdir $work/again" --define "_dbpath $work/db" --rebuild "$rpms"/*.src.rpm
 	[ "$(find "$work/again/RPMS" -name '*.rpm' | wc -l)" -ge 2 ]
 }
 
 echo "KTAP version 1"
-echo "1..9"
+echo "1..10"
 check rpms_are_built builds
 check rpms_have_the_version_of_the_module has_version
+check rpms_name_no_machine names_no_machine
 check rpms_install_into_an_empty_tree installs
 check rpms_have_their_files has_files
 check rpm_registers_and_removes_the_module has_scripts

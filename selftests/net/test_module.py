@@ -466,7 +466,9 @@ def module_beside_another_dualpi2_is_refused_and_says_why():
             done = lib.run(["insmod", MODULE], check=False)
             expect(done.returncode != 0 and "busy" in done.stderr, f"insmod: {done.returncode} {done.stderr}")
             expect(not loaded(), "the module is loaded")
-            said = log.read(8192) or b""
+            said = b""
+            while record := log.read(8192):
+                said += record
         expect(b"sch_dualpi2: the kernel has a dualpi2 already" in said, f"in the kernel log: {said}")
     finally:
         lib.run(["rmmod", "sch_dualpiX"])

@@ -82,11 +82,10 @@ traffic=$!
 check packets_pass packets_pass "$(sent)" "$(received)"
 check extension_is_shown extension_shown
 
-before=$(sent) before_received=$(received)
 check upgrade_succeeds upgrade
 check upgrade_says_what_is_loaded message
 check old_one_stays_loaded loaded "$old"
-check traffic_went_on packets_pass "$before" "$before_received"
+check traffic_goes_on packets_pass "$(sent)" "$(received)"
 kill "$traffic"
 check module_can_be_changed remove
 check new_one_is_loaded autoload "$new"
