@@ -36,25 +36,27 @@ look_first() {
 }
 
 # What a package has put there is not touched, whichever way.
-for file in "$tclib/q_dualpi2.so" "$modules/sch_dualpi2.ko"; do
-	if [ -n "${DESTDIR-}" ] || [ ! -e "$file" ]; then continue; fi
+leave_packages() {
+	local file=$tclib/q_dualpi2.so owner
+	[ -e "$file" ] || return 0
 	if owner=$(dpkg-query -S "$file" 2>/dev/null) || owner=$(rpm -qf "$file" 2>/dev/null); then
 		die "$file belongs to a package (${owner%%:*}); use the package manager instead"
 	fi
-done
+}
 
 case $verb in
 install)
 	for file in "$module" "$plugin"; do
 		[ -f "$file" ] || die "$file is missing; run: make all"
 	done
-	[ -n "${DESTDIR-}" ] || look_first
+	[ -n "${DESTDIR-}" ] || { look_first && leave_packages; }
 	install -D -m 644 "$module" "$modules/sch_dualpi2.ko"
 	install -D -m 644 "$plugin" "${DESTDIR-}$tclib/q_dualpi2.so"
 	install -D -m 644 iproute2-patch/man/man8/tc-dualpi2.8 "$man/tc-dualpi2.8"
 	install -D -m 644 iproute2-patch/bash-completion/tc-dualpi2 "$completion/tc"
 	;;
 uninstall)
+	[ -n "${DESTDIR-}" ] || leave_packages
 	rm -f "$modules/sch_dualpi2.ko" "${DESTDIR-}$tclib/q_dualpi2.so" "$man/tc-dualpi2.8" "$completion/tc"
 	;;
 *)

@@ -174,6 +174,8 @@ refused_upgrade_changes_nothing() {
 		says "make it writable"
 		umount /lib/modules
 		dpkg-query -W -f "\${db:Status-Abbrev}\${Version}\n" dualpi2-dkms | grep -x "ii *$new_version"
+		dkms status -m sch-dualpi2 -v "$new_version" -k "$kernel" | grep ": installed"
+		refute grep -i building /tmp/log
 		has_module
 		[ "$(modinfo -k "$kernel" -F version sch_dualpi2)" = "$new_version" ]'
 }
@@ -218,6 +220,8 @@ install_script_refuses() { # what "make install" runs
 		refute install_it /nonexistent.ko; says "run: make all"
 		refute logged "$repo/scripts/install.sh" install /tmp/sch_dualpi2.ko "$plugin" ""; says "TCLIB=DIR"
 		refute install_it /tmp/sch_dualpi2.ko; says "apt remove dualpi2-dkms"
+		refute logged "$repo/scripts/install.sh" uninstall "" "$plugin" /usr/lib/tc; says "use the package manager"
+		[ -e "$plugin" ]
 		mv "$dir/updates" /tmp
 		echo kernel/net/sched/sch_dualpi2.ko >>"$dir/modules.builtin"
 		refute install_it /tmp/sch_dualpi2.ko; says "a built-in dualpi2 cannot be replaced"
