@@ -97,24 +97,27 @@ apt_options=(
 )
 [[ $suite != *-backports ]] || apt_options+=(-t "$suite")
 
-option=''
-write_sources() { # SUITE...
-	local uri s
+# write_sources OPTION SUITE...: option is empty or in brackets, as sources.list has it
+write_sources() {
+	local option=$1 uri s kind
+	shift
 	for s in "$@"; do
 		uri=$mirror
 		[[ $s != *-security ]] || uri=$security
-		printf 'deb%s %s %s main\n' "$option" "$uri" "$s" "$option" "$uri" "$s" | sed '2~2s/^deb/deb-src/'
+		for kind in deb deb-src; do
+			echo "$kind${option:+ $option} $uri $s main"
+		done
 	done >"$state/sources.list"
 }
 
-# Fails also when apt would only warn that an index is missing.
-apt_update() {
-	apt-get "${apt_options[@]}" -q -o APT::Update::Error-Mode=any update >"$state/update.log"
+# Reads what sources.list names. Fails also when apt would only warn that an index is missing.
+readable() {
+	apt-get "${apt_options[@]}" -q -o APT::Update::Error-Mode=any update >"$state/update.log" && touch "$state/updated"
 }
 
 update() {
-	local base=${suite%-backports} key both
-	mapfile -t both < <(printf '%s\n' "$suite" "$base" | uniq)
+	local base=${suite%-backports} expired='[check-valid-until=no]' key option suites
+	mapfile -t suites < <(printf '%s\n' "$suite" "$base" | uniq)
 	rm -f "$state/updated"
 	for key in /etc/apt/trusted.gpg.d/debian-archive-* /usr/share/keyrings/debian-archive-*; do
 		[[ $key != *removed* && -e $key ]] || continue
@@ -124,17 +127,17 @@ update() {
 	# Not every suite has updates and a security archive, and one in development may carry a Release
 	# file past its date.
 	if [ -n "$security" ] && [ "$base" != sid ]; then
-		for option in '' ' [check-valid-until=no]'; do
-			write_sources "${both[@]}" "$base-updates" "$base-security"
-			! apt_update 2>"$state/update.err" || { touch "$state/updated"; return; }
+		for option in '' "$expired"; do
+			write_sources "$option" "${suites[@]}" "$base-updates" "$base-security"
+			! readable 2>"$state/update.err" || return 0
 		done
 		say "reading $suite without its updates and its security archive, which cannot be read"
 	fi
-	for option in '' ' [check-valid-until=no]'; do
-		write_sources "${both[@]}"
-		! apt_update 2>"$state/update.err" || { touch "$state/updated"; return; }
+	for option in '' "$expired"; do
+		write_sources "$option" "${suites[@]}"
+		! readable 2>"$state/update.err" || return 0
 	done
-	! retry 3 apt_update || { touch "$state/updated"; return; }
+	! retry 3 readable || return 0
 	die "cannot read the package lists of $suite; see the messages above, check the network and the suite's name"
 }
 
