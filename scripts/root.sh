@@ -3,7 +3,7 @@
 #
 # root.sh - make a Debian tree of any release in the cache directory and print its path: a place to
 # build for that release's kernels (build), or what a test machine boots (test). It is made once by
-# mmdebstrap and never changed after: work in a copy, or through in-root.sh --scratch.
+# mmdebstrap and never changed after: in-root.sh runs commands in an overlay.
 #
 # usage: root.sh [--refresh] RELEASE build|test|bare
 #          RELEASE  bullseye, bookworm, trixie or forky

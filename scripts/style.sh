@@ -42,10 +42,9 @@ spdx() {
 }
 shell() { files '*.sh' .ci/run | xargs shellcheck -x -P SCRIPTDIR -P . -e SC1091 -f gcc; }
 python() { files '*.py' | xargs "$DUALPI2_CACHE/venv/bin/ruff" check --quiet --output-format concise --line-length 120 --select E,F,W,B --ignore B905,E741; }
+one_version() { files | grep -vxE 'sch_dualpi2\.c|scripts/requirements\.txt' | xargs grep -nF "$(version)"; }
 blanks() { files | grep -vE '\.(png|patch)$|^LICENSES/' | xargs grep -nE '[[:blank:]]+$'; }
 hosts() { files | grep -vE '^(docs/|README|LICENSES/)' | xargs grep -nE 'https?://[a-z.]*(debian|pypi|pythonhosted|npmjs)'; }
-
-one_version() { files | grep -vx 'sch_dualpi2\.c' | xargs grep -nF "$(version)"; }
 
 echo "KTAP version 1"
 echo "1..10"

@@ -5,7 +5,7 @@
 # with stand-ins for OpenWrt's, which build for a Debian kernel, and patch-tc.sh on a stand-in for its tree.
 # KTAP on stdout. It does not show that OpenWrt builds it; packaging/openwrt/README.md says what is left.
 #
-# usage: test-openwrt.sh [KDIR]      headers to build for; default: those of kernel.sh 6.1
+# usage: test-openwrt.sh
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -13,13 +13,8 @@ set -euo pipefail
 # shellcheck source=scripts/ktap.sh
 . "$(dirname "$0")/ktap.sh"
 
-[ $# -le 1 ] || die "usage: test-openwrt.sh [KDIR]"
-if [ $# -eq 1 ]; then
-	KDIR=$1
-else
-	assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" --headers 6.1)
-	eval "$assignments"
-fi
+assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" --headers 6.1)
+eval "$assignments"
 suites=(forky)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -5,7 +5,7 @@
 # directory, without their scripts; the module is built from there as DKMS does it, and the plugin is
 # loaded by this machine's tc. Not a test of Fedora: see packaging/rpm/dualpi2.spec. KTAP on stdout.
 #
-# usage: test-rpm.sh [KDIR]      headers to build for; default: those of kernel.sh 6.1
+# usage: test-rpm.sh
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -13,13 +13,8 @@ set -euo pipefail
 # shellcheck source=scripts/ktap.sh
 . "$(dirname "$0")/ktap.sh"
 
-[ $# -le 1 ] || die "usage: test-rpm.sh [KDIR]"
-if [ $# -eq 1 ]; then
-	KDIR=$1
-else
-	assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" --headers 6.1)
-	eval "$assignments"
-fi
+assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" --headers 6.1)
+eval "$assignments"
 version=$(version)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
