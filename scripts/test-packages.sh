@@ -85,7 +85,7 @@ inside() {
 		shift
 	fi
 	"$in_root" "${offline[@]}" --scratch "$scratch" "$root" bash -euo pipefail -c "
-		kernel=$kernel new=$new old=$old new_version=$new_version
+		kernel=$kernel in_tree=$in_tree new=$new old=$old new_version=$new_version
 		dir=/lib/modules/$kernel
 		$tools
 		$1"
@@ -96,6 +96,7 @@ tools='
 	logged() { local code=0; "$@" >/tmp/log 2>&1 </dev/null || code=$?; cat /tmp/log; return "$code"; }
 	installs() { logged apt-get -q -y install "$@"; }
 	says() { grep -F -e "$1" /tmp/log || { echo "this was not said: $1"; exit 1; }; }
+	add_in_tree() { cp "$in_tree" "$dir/kernel/net/sched/sch_dualpi2.ko"; depmod "$kernel"; }
 	has_module() { ls "$dir"/updates/dkms/sch_dualpi2.ko*; }
 	inventory() {
 		find / -xdev \( -path /tmp -o -path /root -o -path /var/cache -o -path /var/log -o -path /var/lib/dpkg -o -path /var/lib/apt \) \
@@ -105,6 +106,7 @@ tools='
 prepare() {
 	root=$("$DUALPI2_ROOT/scripts/root.sh" "$@" "$release" bare)
 	kernel=$(basename "$(dirname "$(ls -d "$root"/lib/modules/*/modules.dep)")")
+	in_tree=$DUALPI2_CACHE/packages/in-tree-$kernel.ko
 	fresh
 	retry 3 inside 'apt-get -q update >&2' || die "cannot read the package lists of $release; check the network"
 }
@@ -122,7 +124,22 @@ one_command_installs() {
 		[ "$(modinfo -k "$kernel" -F version sch_dualpi2)" = "$new_version" ]
 		case $(modinfo -k "$kernel" -n sch_dualpi2) in */updates/dkms/*) ;; *) exit 1 ;; esac
 		modprobe -S "$kernel" --show-depends net-sch-dualpi2 || modprobe -S "$kernel" --show-depends sch_dualpi2
-		echo "NOTE dkms $(dpkg-query -W -f "\${Version}" dkms), kernel $kernel, signer: $(modinfo -k "$kernel" -F signer sch_dualpi2)"'
+		echo "NOTE dkms $(dpkg-query -W -f "\${Version}" dkms), kernel $kernel"'
+}
+signed_as_documented() { # docs/INSTALL.md
+	inside 'signer=$(modinfo -k "$kernel" -F signer sch_dualpi2)
+		echo "signer: $signer"
+		case $(dpkg-query -W -f "\${Version}" dkms) in
+		2.*) [ -z "$signer" ] ;;
+		*) [ "$signer" = "DKMS module signing key" ] ;;
+		esac'
+}
+ours_comes_before_the_kernels_own() { # where DKMS leaves that in its place; 3.2 puts it aside
+	inside 'add_in_tree
+		modinfo -k "$kernel" -n sch_dualpi2 | grep /updates/dkms/
+		modprobe -S "$kernel" --show-depends net-sch-dualpi2 | tee /tmp/log
+		[ "$(grep -c sch_dualpi2 /tmp/log)" -eq 1 ]; grep /updates/dkms/ /tmp/log
+		rm "$dir/kernel/net/sched/sch_dualpi2.ko"; depmod "$kernel"'
 }
 tc_takes_the_plugin() {
 	inside '{ tc qdisc add dev lo root dualpi2 help 2>&1 || true; } | grep "ramp TIME"'
@@ -242,14 +259,14 @@ headers_bring_the_module() {
 # An older version in the tree, and its kernel.
 # shellcheck disable=SC2016 # for other shells, too
 machine() {
-	local in_tree=alone code=0
-	[ "$release" != forky ] || in_tree=in-tree
+	local beside=alone code=0
+	[ "$release" != forky ] || beside=in-tree
 	inside --offline 'logged dpkg -i "$old"/dualpi2-*.deb >/dev/null' >&2
 	unshare --mount --propagation private bash -euc '
 		mount -t overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" root "$1/merged"
 		shift 2
 		exec "$@"' - "$scratch" "$root" "$DUALPI2_ROOT/scripts/run-vm.sh" --root "$scratch/merged" --memory 2G --append mitigations=off -- \
-		"$DUALPI2_ROOT/selftests/packages/upgrade.sh" "$old_version" "$new_version" "$new" "$in_tree" &
+		"$DUALPI2_ROOT/selftests/packages/upgrade.sh" "$old_version" "$new_version" "$new" "$beside" &
 	child=$!
 	wait "$child" || code=$?
 	child=''
@@ -272,8 +289,8 @@ machine_tests() {
 
 # Linux's own dualpi2 as a module of the kernel's tree, which Debian leaves out.
 in_tree_module() {
-	local ko=$DUALPI2_CACHE/packages/in-tree-$kernel.ko work assignments
-	if [ ! -s "$ko" ]; then
+	local work assignments
+	if [ ! -s "$in_tree" ]; then
 		say "building the module of Linux itself for $kernel"
 		work=$DUALPI2_CACHE/packages/in-tree
 		rm -rf "$work"
@@ -286,11 +303,11 @@ in_tree_module() {
 		eval "$assignments"
 		"$in_root" --offline "$("$DUALPI2_ROOT/scripts/root.sh" "$release" build)" \
 			make -C "$KDIR" M="$work" modules >"$build/in-tree.log" 2>&1 || die "cannot build it; see $build/in-tree.log"
-		strip -g -o "$ko.new" "$work/sch_dualpi2.ko"
-		mv "$ko.new" "$ko"
+		strip -g -o "$in_tree.new" "$work/sch_dualpi2.ko"
+		mv "$in_tree.new" "$in_tree"
 		rm -rf "$work"
 	fi
-	inside "cp '$ko' \$dir/kernel/net/sched/sch_dualpi2.ko; depmod $kernel"
+	inside add_in_tree
 }
 in_tree_is_there() { # without ours, and after it is gone
 	# shellcheck disable=SC2016
@@ -314,6 +331,8 @@ test_release() {
 		try kernels_own_is_taken_without_ours in_tree_is_there
 	fi
 	try one_command_installs one_command_installs
+	try signed_as_documented signed_as_documented
+	[ "$release" != forky ] || try ours_comes_before_the_kernels_own ours_comes_before_the_kernels_own
 	try tc_takes_the_plugin tc_takes_the_plugin
 	try manual_is_ours manual_is_ours
 	try completion_knows_it completion_knows_it
