@@ -307,8 +307,7 @@ static int dualpi2_local_class(struct sk_buff *skb, struct Qdisc *sch, int *ret)
 	default:
 		break;
 	}
-	minor = TC_H_MIN(res.classid);
-	return minor < DUALPI2_CLASS_CLASSIC ? minor : DUALPI2_CLASS_CLASSIC;
+	return min_t(u32, TC_H_MIN(res.classid), DUALPI2_CLASS_CLASSIC);
 }
 
 /* Decide on a packet's queue and on what it is to the AQM; fills the control
@@ -407,8 +406,8 @@ static int dualpi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct dualpi2_cb *cb = dualpi2_cb(skb);
-	enum dualpi2_queue queue = cb->flags & DUALPI2_CB_L ? DUALPI2_QUEUE_L :
-							      DUALPI2_QUEUE_C;
+	enum dualpi2_queue queue = (cb->flags & DUALPI2_CB_L) ?
+				   DUALPI2_QUEUE_L : DUALPI2_QUEUE_C;
 	struct tc_dualpi2_queue_xstats *stats = &q->stats[queue];
 	struct dualpi2_fifo *fifo = &q->fifo[queue];
 	unsigned int len = qdisc_pkt_len(skb);

@@ -11,7 +11,7 @@
 #include <net/pkt_cls.h>
 #include <net/sch_generic.h>
 /* 6.5; before, linux/netdevice.h had its contents. */
-#if __has_include(<net/gso.h>)
+#ifdef DUALPI2_HAVE_NET_GSO_H
 #include <net/gso.h>
 #endif
 

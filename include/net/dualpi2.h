@@ -698,10 +698,10 @@ static inline bool dualpi2_spacer_hit(struct dualpi2_spacer *s, u64 p_q32,
 		return true;
 	if (random)
 		return rnd < p_q32;
-	s->credit_q32 += p_q32;
+	s->credit_q32 += (s64)p_q32;
 	if (s->credit_q32 + (s32)s->dither_q32 < (s64)DUALPI2_ONE_Q32)
 		return false;
-	s->credit_q32 -= DUALPI2_ONE_Q32;
+	s->credit_q32 -= (s64)DUALPI2_ONE_Q32;
 	s->dither_q32 = s->dither_q32 * 1664525U + 1013904223U + rnd;
 	return true;
 }
@@ -795,7 +795,8 @@ static inline u64 dualpi2_native_q32(const struct dualpi2_params *p,
  */
 static inline bool dualpi2_is_low(u64 backlog_bytes, u32 mtu_bytes)
 {
-	return backlog_bytes < 2 * min_t(u32, mtu_bytes, DUALPI2_LOW_MTU_BYTES);
+	return backlog_bytes < 2ULL * min_t(u32, mtu_bytes,
+					    DUALPI2_LOW_MTU_BYTES);
 }
 
 /* Drops and marks of one packet draw on different halves of its random bits. */

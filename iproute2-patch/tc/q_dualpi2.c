@@ -286,6 +286,16 @@ static const struct dualpi2_option *dualpi2_find(const char *word)
 	return NULL;
 }
 
+/* The option of a knob that has one word. */
+static const struct dualpi2_option *dualpi2_option_of(unsigned int knob)
+{
+	const struct dualpi2_option *opt = dualpi2_options;
+
+	while (opt->knob != knob)
+		opt++;
+	return opt;
+}
+
 /* Ends the line that the caller began with what it was that was wrong. */
 static void dualpi2_explain_range(const struct dualpi2_option *opt)
 {
@@ -365,13 +375,13 @@ static int dualpi2_parse_value(struct dualpi2_request *req,
 /* Sets knob from a value that follows from max_rtt and typical_rtt, unless the
  * command set it after these.
  */
-static int dualpi2_derive(struct dualpi2_request *req, const char *word,
+static int dualpi2_derive(struct dualpi2_request *req, unsigned int knob,
 			  double num)
 {
-	const struct dualpi2_option *opt = dualpi2_find(word);
+	const struct dualpi2_option *opt = dualpi2_option_of(knob);
 	char buf[DUALPI2_BUF_SIZE];
 
-	if (req->given & DUALPI2_BIT(opt->knob))
+	if (req->given & DUALPI2_BIT(knob))
 		return 0;
 
 	if (!(num >= opt->min - 0.5 && num < opt->max + 0.5)) {
@@ -381,7 +391,8 @@ static int dualpi2_derive(struct dualpi2_request *req, const char *word,
 		fprintf(stderr,
 			" with typical_rtt %s is not in range: it leads to %s ",
 			dualpi2_format(buf, DUALPI2_TIME,
-				       req->val[DUALPI2_TYPICAL_RTT]), word);
+				       req->val[DUALPI2_TYPICAL_RTT]),
+			opt->word);
 		if (opt->kind == DUALPI2_GAIN)
 			fprintf(stderr, "%g", num / DUALPI2_GAIN_PER_HZ);
 		else
@@ -390,8 +401,9 @@ static int dualpi2_derive(struct dualpi2_request *req, const char *word,
 		dualpi2_explain_range(opt);
 		return -1;
 	}
-	req->val[opt->knob] = num + 0.5;
-	req->given |= DUALPI2_BIT(opt->knob);
+	num += 0.5;
+	req->val[knob] = num;
+	req->given |= DUALPI2_BIT(knob);
 	return 0;
 }
 
@@ -422,11 +434,13 @@ static int dualpi2_derive_from_rtt(struct dualpi2_request *req)
 
 	tupdate = *typ < *max / 3 ? *typ : *max / 3;
 	max_sec = (double)*max / DUALPI2_US_PER_SEC;
-	if (dualpi2_derive(req, "target", *typ) ||
-	    dualpi2_derive(req, "tupdate", tupdate) ||
-	    dualpi2_derive(req, "alpha", 0.1 * DUALPI2_GAIN_PER_HZ * tupdate /
+	if (dualpi2_derive(req, TCA_DUALPI2_TARGET, *typ) ||
+	    dualpi2_derive(req, TCA_DUALPI2_TUPDATE, tupdate) ||
+	    dualpi2_derive(req, TCA_DUALPI2_ALPHA,
+			   0.1 * DUALPI2_GAIN_PER_HZ * tupdate /
 			   DUALPI2_US_PER_SEC / max_sec / max_sec) ||
-	    dualpi2_derive(req, "beta", 0.3 * DUALPI2_GAIN_PER_HZ / max_sec))
+	    dualpi2_derive(req, TCA_DUALPI2_BETA,
+			   0.3 * DUALPI2_GAIN_PER_HZ / max_sec))
 		return -1;
 
 	fprintf(stderr, "dualpi2: max_rtt %s",

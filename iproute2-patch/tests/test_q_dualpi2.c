@@ -238,6 +238,8 @@ static int print(bool as_json, bool xstats, const struct rtattr *rta)
 	struct rtattr *copy = malloc(rta->rta_len);
 	int ret;
 
+	if (!copy)
+		exit(1);
 	memcpy(copy, rta, rta->rta_len);
 	json = as_json;
 	json_comma = false;

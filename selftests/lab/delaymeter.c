@@ -124,7 +124,7 @@ static struct tpacket_block_desc *ring_block(struct ring *r)
 	struct tpacket_block_desc *b;
 
 	b = (void *)(r->map + (size_t)r->block * BLOCK_BYTES);
-	return b->hdr.bh1.block_status & TP_STATUS_USER ? b : NULL;
+	return (b->hdr.bh1.block_status & TP_STATUS_USER) ? b : NULL;
 }
 
 static void ring_drain(struct ring *r, FILE *out, int outgoing)

@@ -79,6 +79,7 @@ static struct stream streams[STREAMS_MAX];
 static int stream_count;
 static int64_t begin_ns, end_ns, realtime_offset_ns;
 
+__attribute__((noreturn, format(printf, 1, 2)))
 static void die(const char *format, ...)
 {
 	va_list args;
@@ -356,6 +357,8 @@ static void report(const struct stream *s, bool last)
 	uint32_t *delays = malloc((s->sent + 1) * sizeof(*delays));
 	double sum = 0;
 
+	if (!delays)
+		die("no memory for the delays of %s", s->name);
 	for (i = 0; i < s->sent; i++) {
 		const struct record *r = &s->records[i];
 
