@@ -81,8 +81,8 @@ list() {
 	spacer_signals_at_zero	if (!p_q32)\n\t\treturn false; => ;
 	spacer_ignores_random	if (random)\n => if (0)\n
 	spacer_random_off_by_one	return rnd < p_q32 => return rnd <= p_q32
-	spacer_keeps_credit	s->credit_q32 -= DUALPI2_ONE_Q32; => ;
-	spacer_loses_credit	s->credit_q32 -= DUALPI2_ONE_Q32; => s->credit_q32 = 0;
+	spacer_keeps_credit	s->credit_q32 -= (s64)DUALPI2_ONE_Q32; => ;
+	spacer_loses_credit	s->credit_q32 -= (s64)DUALPI2_ONE_Q32; => s->credit_q32 = 0;
 	spacer_dither_one_way	(s32)s->dither_q32 < => s->dither_q32 <
 	spacer_dither_narrow	(s32)s->dither_q32 < => ((s32)s->dither_q32 >> 2) <
 	spacer_without_dither	s->credit_q32 + (s32)s->dither_q32 < => s->credit_q32 <
@@ -97,8 +97,8 @@ list() {
 	native_step_off_by_one	return l_pkts > p->step_pkts => return l_pkts >= p->step_pkts
 	native_step_marks_at_threshold	if (sojourn_ns <= p->ramp_min_ns) => if (sojourn_ns < p->ramp_min_ns)
 	native_never_certain	if (sojourn_ns >= p->ramp_max_ns)\n\t\treturn DUALPI2_ONE_Q32; => ;
-	low_off_by_one	return backlog_bytes < 2 * => return backlog_bytes <= 2 *
-	low_follows_jumbo	2 * min_t(u32, mtu_bytes, DUALPI2_LOW_MTU_BYTES) => 2ULL * mtu_bytes
+	low_off_by_one	return backlog_bytes < 2ULL * => return backlog_bytes <= 2ULL *
+	low_follows_jumbo	min_t(u32, mtu_bytes,\n\t\t\t\t\t    DUALPI2_LOW_MTU_BYTES) => mtu_bytes
 	last_packet_dropped	return pkt->may_drop &&\n => return 1 &&\n
 	mark_uses_drop_bits	p->random, pkt->rnd >> 32) => p->random, (u32)pkt->rnd)
 	c_signal_while_low	if (pkt->low || !v->base_q32) => if (!v->base_q32)

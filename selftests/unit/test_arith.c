@@ -177,6 +177,26 @@ static void over_k_square_any_value_is_within_7_ulp(void)
 	}
 }
 
+/* (p/k)^2 <= exact, so that the Classic match never exceeds equation (1). */
+static void over_k_square_never_rounds_up(void)
+{
+	u64 k;
+	int i;
+
+	for (k = 1; k <= 255; k++) {
+		struct dualpi2_params p = unit_params_k(k);
+
+		for (i = 0; i < 400; i++) {
+			u64 prob = unit_between(ONE / 2, ONE - 1);
+			u64 got = dualpi2_over_k_square_q32(&p, prob);
+
+			CHECK(got * k * k <= prob * prob >> 32,
+			      "got %llu of %llu, k %llu", (ull)got, (ull)prob,
+			      (ull)k);
+		}
+	}
+}
+
 static void units_us_to_ns_saturates(void)
 {
 	int i;
@@ -245,6 +265,7 @@ static const struct unit_test arith_tests[] = {
 	TEST(over_k_square_vectors_match),
 	TEST(over_k_square_of_one_at_k_one_is_one),
 	TEST(over_k_square_any_value_is_within_7_ulp),
+	TEST(over_k_square_never_rounds_up),
 	TEST(units_us_to_ns_saturates),
 	TEST(units_ns_to_us_rounds_down_and_saturates),
 	TEST(units_configured_time_survives_the_round_trip),

@@ -146,6 +146,22 @@ static void overload_reset_ends_it_and_keeps_the_account(void)
 	CHECK_EQ(dualpi2_overload_ns(&v, 700), 300);
 }
 
+static void overload_reset_adds_to_what_was_before(void)
+{
+	struct dualpi2_params p = unit_params_k(2);
+	struct dualpi2_vars v = unit_vars(&p);
+
+	v.base_q32 = ONE;
+	dualpi2_vars_derive(&p, &v, 100);
+	v.base_q32 = 0;
+	dualpi2_vars_derive(&p, &v, 130);
+	v.base_q32 = ONE;
+	dualpi2_vars_derive(&p, &v, 1000);
+	dualpi2_vars_init(&p, &v, 1514, 1007);
+	CHECK_EQ(v.overload_count, 2);
+	CHECK_EQ(dualpi2_overload_ns(&v, 2000), 37);
+}
+
 static void overload_without_drop_holds_base_at_its_edge(void)
 {
 	u32 k;
@@ -255,7 +271,8 @@ static struct loop_result loop_run(const struct dualpi2_config *cfg,
 	static const u64 slot = SEC / LOOP_PPS;
 	struct dualpi2_params p = unit_params(cfg);
 	struct dualpi2_vars v = unit_vars(&p);
-	u32 load[DUALPI2_QUEUES] = { c_load, l_load }, due[DUALPI2_QUEUES] = { 0 };
+	const u32 load[DUALPI2_QUEUES] = { c_load, l_load };
+	u32 due[DUALPI2_QUEUES] = { 0 };
 	u64 n, slots = (u64)LOOP_SECONDS * LOOP_PPS, half = slots / 2, updates = 0;
 	u64 sent[2] = { 0 }, drops[2] = { 0 }, marks[2] = { 0 };
 	struct loop_result r = { 0 };
@@ -399,7 +416,7 @@ static void loop_without_drop_in_overload_lets_delay_grow(void)
 
 	cfg.drop_overload = false;
 	r = loop_run(&cfg, 560, 600);	/* 0.42 + 0.6 */
-	CHECK(fabs(r.p_c - 0.25) < 1e-6 && fabs(r.c_loss - 0.25) < 1e-3,
+	CHECK(fabs(r.p_c - 0.25) < 0.000001 && fabs(r.c_loss - 0.25) < 0.001,
 	      "p_C %.4f, C loss %.4f", r.p_c, r.c_loss);
 	CHECK(r.l_loss == 0, "L loss %.4f", r.l_loss);
 	CHECK(r.l_mark == 1, "L marks %.4f", r.l_mark);
@@ -414,6 +431,7 @@ static const struct unit_test overload_tests[] = {
 	TEST(overload_between_thresholds_keeps_state),
 	TEST(overload_count_and_time_are_exact),
 	TEST(overload_reset_ends_it_and_keeps_the_account),
+	TEST(overload_reset_adds_to_what_was_before),
 	TEST(overload_without_drop_holds_base_at_its_edge),
 	TEST(loop_below_overload_settles_at_the_excess),
 	TEST(loop_in_overload_drops_both_alike_at_the_excess),

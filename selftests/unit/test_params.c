@@ -34,10 +34,12 @@ static void config_default_is_that_of_rfc_and_paper(void)
 static void config_limits_exclude_harm(void)
 {
 	CHECK_EQ(DUALPI2_TIME_MAX_US, 4294967);
-	CHECK(DUALPI2_TARGET_US_MIN >= 1, "target 0: p' never decays (C23)");
-	CHECK(DUALPI2_TUPDATE_US_MIN >= 100, "1 MHz updates (C14)");
+	CHECK_EQ(DUALPI2_TARGET_US_MIN, 1);	/* 0: p' never decays (C23) */
+	CHECK_EQ(DUALPI2_TUPDATE_US_MIN, 100);	/* 1 us: 1 MHz updates (C14) */
 	CHECK_EQ(DUALPI2_TUPDATE_US_MAX, DUALPI2_TIME_MAX_US);
 	CHECK_EQ(DUALPI2_TARGET_US_MAX, DUALPI2_TIME_MAX_US);
+	CHECK_EQ(DUALPI2_STEP_THRESH_US_MAX, DUALPI2_TIME_MAX_US);
+	CHECK_EQ(DUALPI2_RAMP_US_MAX, DUALPI2_TIME_MAX_US);
 	CHECK_EQ(DUALPI2_GAIN_MIN, 1);
 	CHECK_EQ(DUALPI2_GAIN_MAX, 2147483647U);
 	CHECK_EQ(DUALPI2_COUPLING_MIN, 1);
@@ -45,6 +47,9 @@ static void config_limits_exclude_harm(void)
 	CHECK_EQ(DUALPI2_LIMIT_PKTS_MIN, 1);
 	CHECK_EQ(DUALPI2_MEMORY_LIMIT_MIN, 1);
 	CHECK_EQ(DUALPI2_STEP_THRESH_PKTS_MIN, 1);
+	/* 2^32 - 1 stands for "by delay" in the parameters. */
+	CHECK_EQ(DUALPI2_STEP_THRESH_PKTS_MAX, 4294967294U);
+	CHECK_EQ(DUALPI2_C_PROTECTION_MAX, 100);
 }
 
 /* drops of one call are bounded (C19), and the bound is no limit to p_C = 1/k^2
@@ -52,8 +57,8 @@ static void config_limits_exclude_harm(void)
  */
 static void config_drops_per_dequeue_leave_room_for_any_real_overload(void)
 {
-	CHECK(DUALPI2_DROPS_PER_DEQUEUE >= 16, "limits p_C to less than 94 %%");
-	CHECK(DUALPI2_DROPS_PER_DEQUEUE <= 256, "long hold of the lock");
+	/* 16 limit p_C to 94 %, 256 hold the lock for long; 64 is 98.5 %. */
+	CHECK_EQ(DUALPI2_DROPS_PER_DEQUEUE, 64);
 }
 
 static void params_default_matches_configuration(void)
@@ -163,6 +168,36 @@ static void ramp_vectors_match(void)
 		CHECK_EQ(p.ramp_max_ns, vec_ramp[i].max_ns);
 		CHECK_NEAR(dualpi2_native_q32(&p, vec_ramp[i].delay_ns, 2),
 			   vec_ramp[i].want, vec_ramp[i].tol);
+	}
+}
+
+/* A narrow ramp has a slope so steep that all its digits count. */
+static void ramp_narrow_slope_is_exact(void)
+{
+	u32 ramp_us;
+
+	for (ramp_us = 1; ramp_us <= 1000; ramp_us++) {
+		struct dualpi2_config cfg = unit_config();
+		struct dualpi2_params p;
+
+		cfg.ramp_us = ramp_us;
+		cfg.ramp_is_set = true;
+		p = unit_params(&cfg);
+		CHECK_EQ(p.ramp_max_ns - p.ramp_min_ns, ramp_us * 1000);
+		CHECK_EQ(p.ramp_slope, (1ULL << 48) / (ramp_us * 1000));
+	}
+}
+
+/* The lower edge is a share of the upper one, which is 1/k rounded up. */
+static void params_overload_edges_are_exact(void)
+{
+	u32 k;
+
+	for (k = 1; k <= 255; k++) {
+		struct dualpi2_params p = unit_params_k(k);
+
+		CHECK_EQ(p.enter_q32, (ONE + k - 1) / k);
+		CHECK_EQ(p.leave_q32, p.enter_q32 * 46341 / 65536);
 	}
 }
 
@@ -309,6 +344,15 @@ static void memory_default_matches_vectors(void)
 	}
 }
 
+/* 3 * 2^31 bytes times (2^33 + 1)/3 packets is 2^64 + 2^31. */
+static void memory_beyond_64_bits_is_the_greatest(void)
+{
+	struct dualpi2_config cfg = unit_config();
+
+	cfg.limit_pkts = 2863311531U;
+	CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 3U << 30), U32_MAX);
+}
+
 static void memory_set_by_user_ignores_limit_and_mtu(void)
 {
 	static const u32 bytes[] = { 1, 1000000, U32_MAX };
@@ -334,6 +378,8 @@ static const struct unit_test params_tests[] = {
 	TEST(params_any_configuration_converts_each_knob_alone),
 	TEST(params_overload_thresholds_match_vectors),
 	TEST(ramp_vectors_match),
+	TEST(ramp_narrow_slope_is_exact),
+	TEST(params_overload_edges_are_exact),
 	TEST(ramp_default_width_is_40_percent_of_the_threshold),
 	TEST(ramp_any_delay_is_monotone_and_within_0_to_1),
 	TEST(ramp_step_marks_only_above_the_threshold),
@@ -341,5 +387,6 @@ static const struct unit_test params_tests[] = {
 	TEST(native_ok_floor_is_more_than_th_len_packets),
 	TEST(low_threshold_is_two_mtu_of_1514_at_most),
 	TEST(memory_default_matches_vectors),
+	TEST(memory_beyond_64_bits_is_the_greatest),
 	TEST(memory_set_by_user_ignores_limit_and_mtu),
 };

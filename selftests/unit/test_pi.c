@@ -538,6 +538,26 @@ static void idle_from_zero_stays_zero(void)
 	}
 }
 
+/* After whatever time 2^32 - 1 of 2^16 parts of a period count, no more. */
+static void pi_idle_counts_65535_periods_at_most(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p;
+	struct dualpi2_vars v;
+	u64 size;
+
+	cfg.target_us = 1;
+	cfg.tupdate_us = 100;
+	cfg.alpha = 2384;	/* an integral term below 2^16, not by much */
+	p = unit_params(&cfg);
+	size = dualpi2_gain_times(p.alpha_gain, p.target_ns);
+	CHECK(size > 32768 && size < 65536, "%llu", (ull)size);
+	v = unit_vars(&p);
+	v.base_q32 = ONE;
+	dualpi2_pi_idle(&p, &v, 1ULL << 50);
+	CHECK_EQ(v.base_q32, ONE - (size * U32_MAX >> 16));
+}
+
 static const struct unit_test pi_tests[] = {
 	TEST(pi_vectors_match),
 	TEST(pi_random_inputs_match_formula),
@@ -558,4 +578,5 @@ static const struct unit_test pi_tests[] = {
 	TEST(idle_repeated_reaches_zero_with_any_gains),
 	TEST(idle_huge_gaps_do_no_harm),
 	TEST(idle_from_zero_stays_zero),
+	TEST(pi_idle_counts_65535_periods_at_most),
 };

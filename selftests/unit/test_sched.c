@@ -449,7 +449,7 @@ static void sched_classic_share_holds_against_any_l4s_timing(void)
 			enum dualpi2_queue queue;
 
 			/* L4S leaves its queue empty for every idle-th */
-			s.len[1] = n % idle ? 1 : 0;
+			s.len[1] = (n % idle) ? 1 : 0;
 			queue = sched_sim_send(&s, 1514);
 			sent[queue]++;
 		}

@@ -377,6 +377,25 @@ static void spacer_switch_of_mode_keeps_bound(void)
 	}
 }
 
+/* The credit of a signal is one whole probability, no more and no less; the
+ * dither moves on by the sequence x * 1664525 + 1013904223 + rnd mod 2^32.
+ */
+static void spacer_state_after_signals_is_exact(void)
+{
+	struct dualpi2_spacer s = { 0 };
+
+	CHECK(!dualpi2_spacer_hit(&s, ONE / 2, false, 3), "at a half");
+	CHECK_EQ(s.credit_q32, ONE / 2);
+	CHECK_EQ(s.dither_q32, 0);
+	CHECK(dualpi2_spacer_hit(&s, ONE / 2, false, 5), "at one");
+	CHECK_EQ(s.credit_q32, 0);
+	CHECK_EQ(s.dither_q32, 1013904228);
+	/* 0.236 early, hence on credit */
+	CHECK(dualpi2_spacer_hit(&s, ONE - 1, false, 7), "dithered");
+	CHECK_EQ(s.credit_q32 + 1, 0);
+	CHECK_EQ(s.dither_q32, (1013904228ULL * 1664525 + 1013904230) % ONE);
+}
+
 static const struct unit_test spacer_tests[] = {
 	TEST(spacer_constant_probability_gives_n_p_signals),
 	TEST(spacer_smallest_probability_counts),
@@ -393,4 +412,5 @@ static const struct unit_test spacer_tests[] = {
 	TEST(spacer_random_compares_rnd_with_p),
 	TEST(spacer_random_gaps_are_geometric),
 	TEST(spacer_switch_of_mode_keeps_bound),
+	TEST(spacer_state_after_signals_is_exact),
 };

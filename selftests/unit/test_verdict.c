@@ -94,7 +94,7 @@ static void verdict_expect(const struct verdict_case *c, double *want)
 	for (i = 0; i < VERDICTS; i++)
 		if (i != DUALPI2_PASS)
 			want[DUALPI2_PASS] -= want[i];
-	if (want[DUALPI2_PASS] < 1e-6)	/* 0, rounded */
+	if (want[DUALPI2_PASS] < 0.000001)	/* 0, rounded */
 		want[DUALPI2_PASS] = 0;
 }
 
@@ -134,7 +134,7 @@ static void verdict_check(const struct verdict_case *c, unsigned int pkts)
 		double tol = (c->cfg.signal == DUALPI2_SIGNAL_RANDOM ?
 			      6 * sqrt(mean * (1 - want[i])) + 4 :
 			      2 * VERDICT_BOUND) +
-			     pkts * 1e-5;
+			     pkts * 0.00001;
 
 		if (want[i] == 0 || want[i] == 1)
 			tol = 0;
@@ -458,7 +458,7 @@ static void verdict_overload_drops_all_alike_and_marks_survivors(void)
 			      verdict_profiles[i], (ull)drops[i], (ull)seen[i],
 			      p_c);
 			CHECK(fabs((double)marks[i] / rest - want) <
-			      (want == 1 || want == 0 ? 1e-9 :
+			      (want == 1 || want == 0 ? 0.000000001 :
 			       signal ? 0.02 : 2 * VERDICT_BOUND / rest),
 			      "%s: %llu of %llu survivors marked",
 			      verdict_profiles[i], (ull)marks[i], (ull)rest);

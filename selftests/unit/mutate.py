@@ -1,0 +1,537 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Mutation score of the unit tests: every small change of include/net/dualpi2.h that a fixed list of rules can make,
+one at a time, each to be noticed by a test.
+
+It is not the list of mistakes that we thought of; that is mutants.sh. The rules are: another relation, operator,
+shift or assignment; a constant one more, one less, 0 or 1; another name of the same enum, another member of the same
+type of the same struct; a condition, or a part of one, turned round, always true or never; a sign, "not" or cast left
+out; a statement, "else", member or initial value left out; the arguments of a call exchanged, the greater for the
+lesser of two; another value returned.
+
+A change after which gcc -O2 makes the same object as before is equivalent and does not count; nor does one that
+mutate-equivalent.txt gives a reason for. The others are run against all tests at -O1, and again with ASan and UBSan if
+they survive that, as "make check" does too.
+
+The functions of the header are compiled apart from the tests, which are compiled once; a change of a macro is compiled
+with the tests. Results are kept in build/unit/mutate.tsv as long as neither the header nor a test nor this file
+changes, so that a run can be interrupted and taken up again.
+
+--again keeps what earlier tests noticed, and tries only the rest: for use while tests are added.
+
+usage: mutate.py [--sample N [--seed S]] [--jobs N] [--list] [--again] [--header FILE] [--only TEXT]
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import dataclasses
+import hashlib
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+
+UNIT = Path(__file__).resolve().parent
+TOP = UNIT.parent.parent
+BUILD = TOP / "build" / "unit"
+EQUIVALENT = UNIT / "mutate-equivalent.txt"
+GCC = ["gcc", "-std=gnu11", "-w", "-Werror=incompatible-pointer-types", "-Werror=int-conversion"]
+SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+# A test run takes under a second; one that ends no more has noticed the change in its way.
+TIMEOUT_S = 60
+
+TOKEN = re.compile(
+    r"""(?P<space>\s+|/\*.*?\*/|//[^\n]*)
+      | (?P<word>[A-Za-z_]\w*)
+      | (?P<number>0[xX][0-9a-fA-F]+[uUlL]*|\d+[uUlL]*)
+      | (?P<string>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')
+      | (?P<op><<=|>>=|->|\+\+|--|<<|>>|<=|>=|==|!=|&&|\|\||[-+*/%&|^]=|\?:|.)""",
+    re.S | re.X,
+)
+FUNCTION = re.compile(r"^static inline [^;{]*?\b(\w+)\(([^{;]*)\)\n\{\n(.*?)^\}\n", re.S | re.M)
+MACRO = re.compile(r"^#define[ \t]+(\w+)[ \t]+(.*)$", re.M)
+KEYWORDS = {"return", "if", "else", "sizeof", "struct", "enum", "const", "case"}
+TYPES = {"u8", "u32", "u64", "s32", "s64", "bool", "struct", "enum", "const", "static", "unsigned", "int"}
+RELATIONS = ["<", "<=", ">", ">=", "==", "!="]
+ARITHMETIC = ["+", "-", "*", "/", "%"]
+OTHERS = {
+    "<<": [">>"], ">>": ["<<"], "&": ["|", "^"], "|": ["&", "^"], "^": ["&", "|"], "&&": ["||"], "||": ["&&"],
+    "+=": ["-=", "="], "-=": ["+=", "="], "++": ["--"], "--": ["++"],
+    **{op: [o for o in RELATIONS if o != op] for op in RELATIONS},
+    **{op: [o for o in ARITHMETIC if o != op] for op in ARITHMETIC},
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Token:
+    kind: str
+    text: str
+    begin: int
+    end: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    where: str  # function or macro
+    begin: int
+    end: int
+    new: str
+    rule: str
+    macro: bool
+    number: int = 1  # of those that look the same
+
+    def apply(self, source):
+        return source[: self.begin] + self.new + source[self.end :]
+
+    def describe(self, source):
+        """The line with the change in double brackets, the same as long as the line is the same."""
+        first = source.rfind("\n", 0, self.begin) + 1
+        last = source.find("\n", self.end)
+        text = (
+            source[first : self.begin] + f"[[{source[self.begin : self.end]} => {self.new}]]" + source[self.end : last]
+        )
+        return f"{self.where}: {' '.join(text.split())}" + (f" ({self.number})" if self.number > 1 else "")
+
+
+def tokens_of(source, begin, end):
+    found = []
+    for match in TOKEN.finditer(source, begin, end):
+        if match.lastgroup != "space":
+            found.append(Token(match.lastgroup, match.group(), match.start(), match.end()))
+    return found
+
+
+def pairs_of(tokens):
+    """Index of the bracket that belongs to the one at an index, both ways."""
+    pairs, open_ones = {}, []
+    for index, token in enumerate(tokens):
+        if token.text in "([{":
+            open_ones.append(index)
+        elif token.text in ")]}":
+            pairs[index] = open_ones.pop()
+            pairs[pairs[index]] = index
+    return pairs
+
+
+class Generator:
+    def __init__(self, source):
+        self.source = source
+        self.found = {}
+        plain = re.sub(r"/\*.*?\*/", lambda m: re.sub(r"[^\n]", " ", m.group()), source, flags=re.S)
+        self.siblings = {}
+        for body in re.findall(r"^enum \w+ \{(.*?)^\};", plain, re.S | re.M):
+            names = re.findall(r"\b(DUALPI2_\w+)\b", body)
+            self.siblings.update({name: [other for other in names if other != name] for name in names})
+        self.members = {}
+        for struct, body in re.findall(r"^struct (\w+) \{(.*?)^\};", plain, re.S | re.M):
+            fields = re.findall(r"^\s*(.*?)\s*\b(\w+);", body, re.M)
+            self.members[struct] = {
+                name: [other for kind2, other in fields if kind2 == kind and other != name] for kind, name in fields
+            }
+        self.macros = {}
+        for match in MACRO.finditer(plain):
+            if match.group(2).strip():
+                self.macros[match.group(1)] = match
+        for name, match in self.macros.items():
+            self.where, self.macro = name, True
+            self.tokens = tokens_of(source, match.start(2), match.end(2))
+            self.operators()
+        for match in FUNCTION.finditer(plain):
+            self.where, self.macro = match.group(1), False
+            self.types = dict((name, struct) for struct, name in re.findall(r"struct (\w+) \*(\w+)", match.group(2)))
+            self.tokens = tokens_of(source, match.start(3), match.end(3))
+            self.pairs = pairs_of(self.tokens)
+            self.operators()
+            self.names()
+            self.conditions()
+            self.calls()
+            self.statements()
+        seen = collections.Counter()
+        for text, mutant in self.found.items():
+            name = mutant.describe(source)
+            seen[name] += 1
+            self.found[text] = dataclasses.replace(mutant, number=seen[name])
+
+    def add(self, begin, end, new, rule):
+        old = self.source[begin:end]
+        if old != new:
+            mutant = Mutant(self.where, begin, end, new, rule, self.macro)
+            self.found.setdefault(mutant.apply(self.source), mutant)
+
+    def replace(self, token, new, rule):
+        self.add(token.begin, token.end, new, rule)
+
+    def text(self, first, last):
+        return self.source[self.tokens[first].begin : self.tokens[last].end]
+
+    def is_binary(self, index):
+        if not index:
+            return False
+        before = self.tokens[index - 1]
+        if before.text == ")" and not self.macro:
+            inner = self.tokens[self.pairs[index - 1] + 1 : index - 1]
+            return not (inner and inner[0].text in TYPES)
+        return before.kind == "number" or before.text in ")]" or (before.kind == "word" and before.text not in KEYWORDS)
+
+    def operators(self):
+        for index, token in enumerate(self.tokens):
+            if token.kind == "number":
+                digits, suffix = re.fullmatch(r"(.*?)([uUlL]*)", token.text).groups()
+                value = int(digits, 0)
+                for other in (value + 1, value - 1, 0, 1):
+                    if other >= 0:
+                        self.replace(token, f"{other}{suffix}", "constant")
+            elif token.text in OTHERS and token.kind == "op" and (token.text not in "*&-+" or self.is_binary(index)):
+                for other in OTHERS[token.text]:
+                    self.replace(token, other, "operator")
+            elif token.text in "-!~" and token.kind == "op":
+                self.replace(token, "", "sign")
+            elif token.text == "U32_MAX" or (token.kind == "word" and token.text in self.macros):
+                self.replace(token, f"({token.text} - 1)", "constant")
+                self.replace(token, f"({token.text} + 1)", "constant")
+                self.replace(token, "0", "constant")
+
+    def names(self):
+        for index, token in enumerate(self.tokens):
+            for other in self.siblings.get(token.text, []):
+                self.replace(token, other, "enum")
+            if token.text in ("true", "false"):
+                self.replace(token, "false" if token.text == "true" else "true", "constant")
+            if token.text == "->":
+                member = self.tokens[index + 1]
+                struct = self.types.get(self.tokens[index - 1].text)
+                for other in self.members.get(struct, {}).get(member.text, []):
+                    self.replace(member, other, "member")
+            # a cast
+            if (
+                token.text == "("
+                and self.tokens[index + 1].text in TYPES - {"struct"}
+                and self.pairs[index] == index + 2
+            ):
+                self.add(token.begin, self.tokens[index + 2].end, "", "cast")
+
+    def extent(self, index, step, stops):
+        """From index on, as far as an expression goes."""
+        index += step
+        last = None
+        while 0 <= index < len(self.tokens):
+            text = self.tokens[index].text
+            if text in stops or (text in ")]}" if step > 0 else text in "([{"):
+                break
+            if text in "()[]{}":
+                index = self.pairs[index]
+            last = index
+            index += step
+        return last
+
+    def condition(self, first, last):
+        begin, end = self.tokens[first].begin, self.tokens[last].end
+        text = self.source[begin:end]
+        for new in (f"!({text})", "1", "0"):
+            self.add(begin, end, new, "condition")
+
+    def conditions(self):
+        outer = {"?", ":", "?:", ";", ",", "=", "+=", "-=", "return"}
+        for index, token in enumerate(self.tokens):
+            if token.text == "if":
+                self.condition(index + 2, self.pairs[index + 1] - 1)
+            elif token.text == "?":
+                self.condition(self.extent(index, -1, outer), index - 1)
+            elif token.text == "?:":
+                first, last = self.extent(index, -1, outer), self.extent(index, 1, outer)
+                self.add(self.tokens[index].begin, self.tokens[last].end, "", "condition")
+                self.add(self.tokens[first].begin, self.tokens[index].end, "", "condition")
+            elif token.text in ("&&", "||"):
+                inner = outer | {"&&", "||"}
+                self.condition(self.extent(index, -1, inner), index - 1)
+                self.condition(index + 1, self.extent(index, 1, inner))
+
+    def calls(self):
+        for index, token in enumerate(self.tokens[:-1]):
+            if token.kind != "word" or token.text in KEYWORDS | TYPES or self.tokens[index + 1].text != "(":
+                continue
+            end = self.pairs[index + 1]
+            args, at = [], index + 2
+            while at < end:
+                last = self.extent(at - 1, 1, {","})
+                args.append((at, last))
+                at = last + 2
+            if token.text in ("min_t", "max_t"):
+                self.replace(token, "max_t" if token.text == "min_t" else "min_t", "call")
+                for first, last in args[1:]:
+                    self.add(token.begin, self.tokens[end].end, f"({self.text(first, last)})", "call")
+                continue
+            for one, two in zip(args, args[1:]):
+                new = (
+                    self.text(*two) + self.source[self.tokens[one[1]].end : self.tokens[two[0]].begin] + self.text(*one)
+                )
+                self.add(self.tokens[one[0]].begin, self.tokens[two[1]].end, new, "arguments")
+
+    def statements(self):
+        index, count = 0, len(self.tokens)
+        while index < count:
+            token = self.tokens[index]
+            if token.text in "{}":
+                index += 1
+            elif token.text == "else":
+                self.replace(token, "", "else")
+                index += 1
+            elif token.text == "if":
+                index = self.pairs[index + 1] + 1
+            else:
+                last = index
+                while self.tokens[last].text != ";":
+                    last = self.pairs[last] if self.tokens[last].text in "([{" else last
+                    last += 1
+                self.statement(index, last)
+                index = last + 1
+
+    def statement(self, first, last):
+        begin, end = self.tokens[first], self.tokens[last]
+        words = [token.text for token in self.tokens[first : last + 1]]
+        if begin.text == "return":
+            value = self.text(first + 1, last - 1)
+            for new in ("0", "1", f"!({value})", f"({value}) + 1", f"({value}) - 1"):
+                self.add(self.tokens[first + 1].begin, end.begin, new, "return")
+            return
+        if begin.text in TYPES:
+            if "=" in words:
+                self.add(self.tokens[first + words.index("=") + 1].begin, end.begin, "0", "value")
+            return
+        self.add(begin.begin, end.end, ";", "statement")
+        for index in range(first, last):
+            if self.tokens[index].text == "." and self.tokens[index - 1].text in "{,":
+                stop = self.extent(index, 1, {","})
+                self.add(self.tokens[index].begin, self.tokens[stop + 1].begin, "", "member")
+                self.add(self.tokens[index + 3].begin, self.tokens[stop].end, "0", "member")
+
+
+class Trial:
+    """Compiles and runs. Every thread has a directory of its own, with files of the same names."""
+
+    def __init__(self, source, work):
+        self.source = source
+        self.work = work
+        self.local = threading.local()
+        self.lock = threading.Lock()
+        self.made = 0
+        self.macros = [name for name in Generator(source).macros]
+        declared = FUNCTION.sub(
+            lambda m: m.group().partition("\n{\n")[0].removeprefix("static inline ") + ";\n", source
+        )
+        tests = work / "tests"
+        (tests / "net").mkdir(parents=True)
+        (tests / "net" / "dualpi2.h").write_text(declared)
+        self.tests = {}
+        for name, flags in {"plain": ["-O1"], "sanitized": ["-O1", "-g", *SANITIZERS]}.items():
+            self.tests[name] = tests / f"{name}.o"
+            self.run(
+                [*GCC, *flags, "-Iinclude", f"-I{tests}", f"-I{work}", "-c", "-o", self.tests[name], "unit.c"],
+                check=True,
+            )
+
+    def run(self, command, check=False):
+        return subprocess.run(
+            command,
+            cwd=UNIT,
+            check=check,
+            stdin=subprocess.DEVNULL,
+            capture_output=not check,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+
+    def directory(self):
+        if not hasattr(self.local, "directory"):
+            with self.lock:
+                self.made += 1
+                self.local.directory = self.work / str(self.made)
+            (self.local.directory / "net").mkdir(parents=True)
+        return self.local.directory
+
+    def compile(self, source, flags):
+        """The header alone: its functions for the linker, and the values of its macros."""
+        at = self.directory()
+        (at / "net" / "dualpi2.h").write_text(source)
+        (at / "header.c").write_text(
+            "#include <net/dualpi2_seam.h>\n#define static\n#define inline\n#include <net/dualpi2.h>\n"
+            + "".join(f"const u64 value_of_{name} = {name};\n" for name in self.macros)
+        )
+        command = [*GCC, *flags, "-Iinclude", f"-I{at}", "-c", "-o", at / "header.o", at / "header.c"]
+        return at / "header.o" if self.run(command).returncode == 0 else None
+
+    def object_of(self, source):
+        made = self.compile(source, ["-O2", "-fno-ident"])
+        return made and hashlib.sha256(made.read_bytes()).hexdigest()
+
+    def killed_by(self, source, macro, variant):
+        """The name of the test that fails, or '' if none does."""
+        at = self.directory()
+        flags = SANITIZERS if variant == "sanitized" else []
+        if macro:
+            (at / "net" / "dualpi2.h").write_text(source)
+            made = self.run(
+                [*GCC, "-O1", *flags, "-Iinclude", f"-I{at}", f"-I{self.work}", "-o", at / "unit", "unit.c", "-lm"]
+            )
+        elif flags:
+            self.compile(source, ["-O1", "-g", *flags])
+            made = self.run(["gcc", *flags, "-o", at / "unit", self.tests[variant], at / "header.o", "-lm"])
+        else:
+            made = self.run(["gcc", "-o", at / "unit", self.tests[variant], at / "header.o", "-lm"])
+        if made.returncode:
+            raise RuntimeError(made.stderr)
+        try:
+            ran = self.run([at / "unit", "-x"])
+        except subprocess.TimeoutExpired:
+            return "timeout"
+        if ran.returncode == 0:
+            return ""
+        failed = re.search(r"^not ok \d+ - (\w+)", ran.stdout, re.M)
+        return failed.group(1) if failed else f"{variant}, code {ran.returncode}"
+
+    def judge(self, mutant, original):
+        source = mutant.apply(self.source)
+        made = self.object_of(source)
+        if not made:
+            return "invalid", "does not compile"
+        if made == original:
+            return "same", "same object"
+        for variant in ("plain", "sanitized"):
+            test = self.killed_by(source, mutant.macro, variant)
+            if test:
+                return "killed", test
+        return "survived", ""
+
+
+def read_equivalents():
+    reasons, reason = {}, []
+    if not EQUIVALENT.exists():
+        return reasons
+    fresh = True
+    for line in EQUIVALENT.read_text().splitlines():
+        if line.startswith("#") or not line.strip():
+            fresh = True
+        elif line.startswith("\t"):
+            reasons[line.strip()] = " ".join(reason)
+            fresh = True
+        else:
+            reason = [line] if fresh else [*reason, line]
+            fresh = False
+    return reasons
+
+
+def digest(paths):
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()
+
+
+def main():
+    parser = argparse.ArgumentParser(description="mutation score of the unit tests of the algorithm")
+    parser.add_argument("--sample", type=int, help="only that many, drawn at random")
+    parser.add_argument("--seed", type=int, default=9332)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--list", action="store_true", help="print the changes, try none")
+    parser.add_argument("--again", action="store_true", help="do not try what earlier tests noticed")
+    parser.add_argument("--only", default="", help="only changes whose description holds this text")
+    parser.add_argument("--header", type=Path, default=TOP / "include" / "net" / "dualpi2.h")
+    parser.add_argument("--at-least", type=float, default=95, help="per cent; below it this fails")
+    args = parser.parse_args()
+
+    source = args.header.read_text()
+    mutants = [m for m in Generator(source).found.values() if args.only in m.describe(source)]
+    if args.sample and args.sample < len(mutants):
+        mutants = random.Random(args.seed).sample(mutants, args.sample)
+    if args.list:
+        for mutant in mutants:
+            print(f"{mutant.rule}\t{mutant.describe(source)}")
+        return 0
+
+    BUILD.mkdir(parents=True, exist_ok=True)
+    tests = [UNIT / "vectors.py", *sorted(UNIT.glob("*.[ch]")), *sorted(UNIT.glob("include/*/*.h"))]
+    key = f"# {digest([args.header])} {digest([Path(__file__), *tests])}"
+    kept = BUILD / "mutate.tsv"
+    known = {}
+    if kept.exists():
+        first, *lines = kept.read_text().splitlines() or [""]
+        rows = [row for row in (line.split("\t") for line in lines) if len(row) == 3]
+        if first == key:
+            known = {name: (verdict, detail) for verdict, detail, name in rows}
+        elif args.again and first.split()[:2] == key.split()[:2]:
+            known = {name: (verdict, detail) for verdict, detail, name in rows if verdict != "survived"}
+    kept.write_text("".join([key + "\n", *("\t".join([*verdict, name]) + "\n" for name, verdict in known.items())]))
+
+    work = Path(tempfile.mkdtemp(prefix="mutate.", dir=BUILD))
+    try:
+        vectors = subprocess.run([sys.executable, "-B", "vectors.py"], cwd=UNIT, check=True, capture_output=True)
+        (work / "vectors.h").write_bytes(vectors.stdout)
+        trial = Trial(source, work)
+        original = trial.object_of(source)
+        if not original:
+            sys.exit("mutate.py: the header does not compile alone")
+        for variant in trial.tests:
+            for macro in (True, False):
+                failed = trial.killed_by(source, macro, variant)
+                if failed:
+                    sys.exit(f"mutate.py: {failed} fails with the header as it is; run make check")
+                trial.object_of(source)
+
+        lock = threading.Lock()
+        done = 0
+
+        def one(mutant):
+            nonlocal done
+            name = mutant.describe(source)
+            if name not in known:
+                verdict = trial.judge(mutant, original)
+                with lock:
+                    known[name] = verdict
+                    with kept.open("a") as file:
+                        file.write("\t".join([*verdict, name]) + "\n")
+            with lock:
+                done += 1
+                if done % 100 == 0:
+                    print(f"mutate.py: {done} of {len(mutants)}", file=sys.stderr, flush=True)
+            return known[name]
+
+        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+            verdicts = list(pool.map(one, mutants))
+    finally:
+        shutil.rmtree(work)
+
+    reasons = read_equivalents()
+    by_verdict = {}
+    for mutant, (verdict, detail) in zip(mutants, verdicts):
+        name = mutant.describe(source)
+        if verdict == "survived" and name in reasons:
+            verdict, detail = "argued", reasons[name]
+        by_verdict.setdefault(verdict, []).append((mutant, name, detail))
+    for mutant, name, _ in by_verdict.get("survived", []):
+        line = source.count("\n", 0, mutant.begin) + 1
+        print(f"survived: {args.header.name}:{line}: {name}")
+    # A reason for what the header no longer holds, or for what a test does notice, is a mistake.
+    wrong = [name for _, name, _ in by_verdict.get("killed", []) + by_verdict.get("same", []) if name in reasons]
+    if not args.sample and not args.only:
+        made = {mutant.describe(source) for mutant in mutants}
+        wrong += [name for name in reasons if name not in made]
+    for name in wrong:
+        print(f"{EQUIVALENT.name} holds what is not so: {name}")
+
+    count = {name: len(by_verdict.get(name, [])) for name in ("killed", "survived", "same", "argued", "invalid")}
+    number = count["killed"] + count["survived"]
+    score = 100 * count["killed"] / number if number else 0
+    print(
+        f"# {len(mutants)} changes: {count['invalid']} do not compile, {count['same']} equivalent by object code, "
+        f"{count['argued']} by the reasons in {EQUIVALENT.name}"
+    )
+    print(f"# killed:{count['killed']} of {number} non-equivalent: {score:.1f} %")
+    return 0 if score >= args.at_least and not wrong else 1
+
+
+if __name__ == "__main__":
+    os.environ["LC_ALL"] = "C"
+    sys.exit(main())
