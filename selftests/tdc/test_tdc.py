@@ -16,7 +16,7 @@ Then these are tested and nothing else, by dualpi2.json and dualpi2-ext.json; th
 the newest, also by the kernel's cases, in the stock one's place.
 
 The kernel's cases about dualpi2 are run by its own tdc.py with the stock tc, from the tree that
-scripts/tdc.sh fetches (DUALPI2_TC_TESTING, or tc-testing in DUALPI2_CACHE). They are not changed,
+scripts/tdc.sh names (DUALPI2_TC_TESTING). They are not changed,
 but for three that assert faults of Linux's qdisc: see VARIANTS.
 
 What options do to packets is tested in selftests/net.
@@ -43,7 +43,7 @@ from lib import Failure, Skip                                   # noqa: E402
 
 CACHE = os.environ.get("DUALPI2_CACHE") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "dualpi2")
-TESTING = os.environ.get("DUALPI2_TC_TESTING") or os.path.join(CACHE, "tc-testing")
+TESTING = os.environ.get("DUALPI2_TC_TESTING") or "/nonexistent"
 STOCK = os.environ.get("DUALPI2_TC_STOCK")
 PATCHED = os.environ.get("DUALPI2_TC_PATCHED", "").split()
 NO_PLUGIN = "/nonexistent"          # a stock tc would take our plugin before what it has built in
