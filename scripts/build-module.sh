@@ -19,4 +19,6 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$DUALPI2_ROOT"
 cp --update --recursive --parents Kbuild sch_dualpi2.c include "$out"
+# A build directory of user-mode Linux does not say for which architecture it is.
+! grep -q -s -x CONFIG_UML=y "$kdir/.config" || set -- ARCH=um "$@"
 make --no-print-directory -C "$kdir" M="$out" "$@" modules

@@ -61,6 +61,8 @@ unpack "$deb" "$new" ||
 for part in Kconfig scripts/checkpatch.pl scripts/coccinelle tools/testing/selftests/tc-testing/tdc.py; do
 	[ -e "$new/$part" ] || die "${deb##*/} holds no $part; it has moved, see $package"
 done
+patch -s -p1 -d "$new" <"$DUALPI2_ROOT/selftests/debug/uml-stacktrace.patch" ||
+	die "selftests/debug/uml-stacktrace.patch does not fit ${deb##*/}; bring it up to date"
 basename "$deb" >"$new/unpacked"
 rm -rf "$tree" "$download"
 mv "$new" "$tree"

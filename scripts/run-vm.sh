@@ -13,7 +13,8 @@ usage() {
 	cat <<-'END'
 	usage: scripts/run-vm.sh [options] -- COMMAND [ARGS]
 
-	  --kernel X.Y        Debian kernel to boot (default 6.1, or the one installed in DIR); see scripts/kernel.sh
+	  --kernel X.Y        Debian kernel to boot (default 6.1, or the one installed in DIR); see scripts/kernel.sh.
+	                      debug, plain: user-mode Linux, always in virtual time; kcsan; see scripts/debug-kernel.sh
 	  --root DIR          boot this Debian tree; scripts/root.sh makes one
 	  --virtual-time      one instruction is one nanosecond, idle time passes at once (1 CPU, emulated)
 	  --cpus N            default 1
@@ -33,7 +34,7 @@ usage() {
 
 	With --virtual-time the root is a copy in memory of the usual programs (scripts/vm-image.sh lists them)
 	and of the repository, whose changes are lost too. Each access to a --rw directory then costs an
-	arbitrary jump of the clock: write to /tmp and copy at the end.
+	arbitrary jump of the clock: write to /tmp and copy at the end. User-mode Linux needs none of this.
 
 	Exit code: the command's; 99 the kernel complained; 98 no result (crash); 124 timeout.
 	END
@@ -72,6 +73,13 @@ while [ $# -gt 0 ]; do
 	shift
 done
 [ $# -gt 0 ] || { usage >&2; die "no command; give one after --"; }
+uml=''
+case $kernel in
+debug | plain)
+	uml=1 virtual_time=''
+	[ "$cpus" = 1 ] || die "virtual time has one CPU; leave --cpus out"
+	;;
+esac
 if [ -n "$virtual_time" ]; then
 	[ "$cpus" = 1 ] || die "virtual time has one CPU; leave --cpus out"
 	[ "$accel" != kvm ] || die "virtual time is emulated; leave --accel out"
@@ -112,11 +120,16 @@ if [ -z "$kernel" ] && [ "$root" != / ]; then
 	[ -e "$KIMG" ] || KIMG=$KMODS/vmlinuz
 else
 	# Assignments first: a failure inside eval "$(...)" would go unnoticed.
-	assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" "${kernel:-6.1}")
+	case $kernel in
+	debug | plain | kcsan) assignments=$("$DUALPI2_ROOT/scripts/debug-kernel.sh" "$kernel") ;;
+	*) assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" "${kernel:-6.1}") ;;
+	esac
 	eval "$assignments"
 fi
 initramfs=$("$DUALPI2_ROOT/scripts/vm-image.sh" ${virtual_time:+--in-memory} "$KREL" "$KMODS" "$root")
-if [ -z "$accel" ]; then
+if [ -n "$uml" ]; then
+	accel=uml
+elif [ -z "$accel" ]; then
 	accel=tcg
 	! kvm_works || accel=kvm
 fi
@@ -138,6 +151,7 @@ trap 'exit 143' TERM HUP
 results=$work/results
 mkdir "$results"
 { [ -n "$installed" ] || realpath -e "$KMODS"; } >"$results/modules"
+echo "$root" >"$results/root"
 if [ -n "$virtual_time" ]; then
 	# The repository and what else is wanted, for vm-init.sh to unpack. Files may vanish meanwhile.
 	prune=(-path "$DUALPI2_ROOT/.git")
@@ -172,7 +186,7 @@ fi
 	for name in "${!DUALPI2_@}"; do
 		printf 'export %s=%q\n' "$name" "${!name}"
 	done
-	# virtual-time, tcg or kvm
+	# virtual-time, tcg, kvm or uml
 	[ -n "$virtual_time" ] && vm_kind=virtual-time || vm_kind=$accel
 	printf 'export DUALPI2_VM=%q\n' "$vm_kind"
 	printf 'cd %q || exit\n' "$cwd"
@@ -182,42 +196,58 @@ fi
 mkfifo "$work/output"
 : >"$work/console"
 
+args="quiet loglevel=5 panic=-1 oops=panic log_buf_len=4M net.ifnames=0"
+# A kernel of our own has no modules to load by need: no devices that nobody asked for.
+args+=" ifb.numifbs=0 dummy.numdummies=0 sysctl.net.core.fb_tunnels_only_for_init_net=1"
 share() { # TAG DIR OPTIONS
-	qemu+=(-fsdev "local,id=$1,path=${2//,/,,},security_model=none,multidevs=remap$3"
+	vm_command+=(-fsdev "local,id=$1,path=${2//,/,,},security_model=none,multidevs=remap$3"
 		-device "virtio-9p-pci,fsdev=$1,mount_tag=$1")
 }
-qemu=(qemu-system-x86_64 -machine q35 -nodefaults -no-user-config -display none -no-reboot
-	-m "$memory" -smp "$cpus" -kernel "$KIMG" -initrd "$initramfs"
-	-serial "file:$work/console" -device virtio-serial-pci
-	-chardev "file,id=output,path=$work/output" -device "virtserialport,name=output,chardev=output")
-[ -n "$virtual_time" ] || share root "$root" ,readonly=on
-share results "$results" ''
-n=0
-while read -r dir; do
-	share "rw$n" "$dir" ''
-	n=$((n + 1))
-done <"$results/rw"
-args="console=ttyS0 quiet loglevel=5 panic=-1 oops=panic log_buf_len=4M net.ifnames=0"
-case $accel in
-kvm) qemu+=(-accel kvm -cpu host) ;;
-tcg) qemu+=(-accel tcg -cpu max) ;;
-*) die "unknown accelerator '$accel'; use kvm or tcg" ;;
-esac
-if [ -n "$virtual_time" ]; then
-	qemu+=(-icount "shift=0,sleep=off" -rtc "base=utc,clock=vm")
-	# An idle tick bounds how far the clock can jump while the host answers.
-	args+=" nowatchdog nohz=off"
+if [ -n "$uml" ]; then
+	# It lays its memory and its sockets there.
+	export TMPDIR=/dev/shm
+	vm_command=("$KIMG" "mem=$memory" "initrd=$initramfs" "uml_dir=$work" umid=uml con=null "con0=null,fd:1"
+		"ssl0=null,fd:3" seccomp=on time-travel=inf-cpu "uml_results=$results")
+	read -r -a words <<<"$args$append"
+	vm_command+=("${words[@]}")
+else
+	vm_command=(qemu-system-x86_64 -machine q35 -nodefaults -no-user-config -display none -no-reboot
+		-m "$memory" -smp "$cpus" -kernel "$KIMG" -initrd "$initramfs"
+		-serial "file:$work/console" -device virtio-serial-pci
+		-chardev "file,id=output,path=$work/output" -device "virtserialport,name=output,chardev=output")
+	[ -n "$virtual_time" ] || share root "$root" ,readonly=on
+	share results "$results" ''
+	n=0
+	while read -r dir; do
+		share "rw$n" "$dir" ''
+		n=$((n + 1))
+	done <"$results/rw"
+	case $accel in
+	kvm) vm_command+=(-accel kvm -cpu host) ;;
+	tcg) vm_command+=(-accel tcg -cpu max) ;;
+	*) die "unknown accelerator '$accel'; use kvm or tcg" ;;
+	esac
+	if [ -n "$virtual_time" ]; then
+		vm_command+=(-icount "shift=0,sleep=off" -rtc "base=utc,clock=vm")
+		# An idle tick bounds how far the clock can jump while the host answers.
+		args+=" nowatchdog nohz=off"
+	fi
+	vm_command+=(-append "console=ttyS0 $args$append" "${qemu_args[@]}")
 fi
-qemu+=(-append "$args$append" "${qemu_args[@]}")
 
 cat "$work/output" &
 relay=$!
-setpriv --pdeathsig TERM timeout --kill-after=5 "$timeout" "${qemu[@]}" </dev/null >"$work/qemu.log" 2>&1 &
+if [ -n "$uml" ]; then
+	setpriv --pdeathsig TERM timeout --kill-after=5 "$timeout" "${vm_command[@]}" </dev/null \
+		3>"$work/output" >"$work/console" 2>"$work/vm.log" &
+else
+	setpriv --pdeathsig TERM timeout --kill-after=5 "$timeout" "${vm_command[@]}" </dev/null >"$work/vm.log" 2>&1 &
+fi
 vm=$!
 rc=0
 wait "$vm" || rc=$?
 vm=''
-# If QEMU did not even open the pipe, its reader still waits for a writer.
+# If the machine did not even open the pipe, its reader still waits for a writer.
 : <>"$work/output"
 wait "$relay" || true
 relay=''
@@ -237,10 +267,11 @@ kernel_log() {
 last_words() {
 	say "$1; its last console lines:"
 	tail -n 40 "$work/console" | tr -d '\r' >&2
-	cat "$work/qemu.log" >&2
+	cat "$work/vm.log" >&2
 }
 
-complaint='Kernel panic|BUG:|WARNING:|Oops|\] RIP: |Call Trace:|unregister_netdevice: waiting|rcu: INFO'
+complaint='Kernel panic|BUG:|WARNING:|Oops|\] RIP: |Call Trace:|unregister_netdevice: waiting|rcu: INFO|UBSAN: |ref_tracker: '
+complaint+='|unreferenced object 0x|ODEBUG: |possible recursive locking|inconsistent lock state'
 kernel_log >"$work/log"
 [ -z "$show_log" ] || cat "$work/log" >&2
 if [ -z "$allow_warnings" ]; then

@@ -56,7 +56,9 @@ boot_layer() {
 	cp "$(command -v busybox)" "$dir/bin/busybox"
 	ln -s busybox "$dir/bin/sh"
 	cp "$DUALPI2_ROOT/scripts/vm-init.sh" "$dir/init"
-	for name in virtio_pci virtio_console 9pnet_virtio 9p overlay; do
+	# A kernel of our own has all built in.
+	[ -d "$modules/kernel" ] || : >"$work/modules"
+	[ ! -d "$modules/kernel" ] || for name in virtio_pci virtio_console 9pnet_virtio 9p overlay; do
 		modprobe -d "${modules%/lib/modules/*}" -S "$release" --show-depends "$name"
 	done | sed -n 's/^insmod \([^ ]*\).*/\1/p' | awk '!seen[$0]++' >"$work/modules"
 	while read -r path; do
@@ -109,7 +111,8 @@ common_files() {
 		grep -v -E '/site-packages/(numpy|matplotlib|mpl_toolkits|PIL|fontTools|contourpy|kiwisolver|pip|setuptools|[^/]*[.]libs)/' || true
 	find "$modules" -maxdepth 1 -name 'modules.*'
 	for name in net/core net/ipv4 net/ipv6 net/sched net/netfilter net/packet net/bridge net/8021q net/802 net/llc \
-		net/psample net/tls crypto arch/x86/crypto lib/crc lib/crypto lib/math; do
+		net/psample net/tls net/sctp drivers/net/vxlan drivers/net/wireguard crypto arch/x86/crypto lib/crc lib/crypto \
+		lib/math; do
 		[ ! -d "$kernel/$name" ] || find "$kernel/$name" -type f
 	done
 	find "$kernel/lib" -maxdepth 1 -type f ! -name 'test*'

@@ -16,7 +16,8 @@
 set -u
 
 RESULTS=/run/dualpi2-vm
-BUSYBOX=$RESULTS.busybox
+# busybox looks at its own name.
+BUSYBOX=/run/busybox
 
 give_up() {
 	echo "vm-init: $*" >/dev/kmsg
@@ -24,9 +25,13 @@ give_up() {
 	/bin/busybox poweroff -f
 }
 
-mount_9p() { # TAG DIR OPTIONS
-	mount -t 9p -o "trans=virtio,version=9p2000.L,access=any,msize=262144,$3" "$1" "$2" ||
-		give_up "cannot mount $1 on $2"
+# By 9p, which knows the host's directories by tags, or in user-mode Linux directly.
+mount_host() { # TAG HOST-DIRECTORY DIR OPTIONS
+	if [ -n "$uml_results" ]; then
+		mount -t hostfs -o "$2" none "$3"
+	else
+		mount -t 9p -o "trans=virtio,version=9p2000.L,access=any,msize=262144,$4" "$1" "$3"
+	fi || give_up "cannot mount $1 on $3"
 }
 
 stage1() {
@@ -35,16 +40,19 @@ stage1() {
 	mount -t proc proc /proc
 	mount -t sysfs sys /sys
 	mount -t devtmpfs dev /dev
-	while read -r module; do
-		insmod "/modules/$module" || give_up "cannot load $module"
-	done </modules/order
+	if [ -e /modules/order ]; then
+		while read -r module; do
+			insmod "/modules/$module" || give_up "cannot load $module"
+		done </modules/order
+	fi
 
-	mount_9p results /results cache=none
+	uml_results=$(sed -n 's/.* uml_results=\([^ ]*\).*/\1/p' /proc/cmdline)
+	mount_host results "$uml_results" /results cache=none
 	if [ -d /memory/usr ]; then
 		mount --bind /memory /root
 	else
 		# The host's files do not change under a running test, so they may be cached.
-		mount_9p root /host cache=loose,ro
+		mount_host root "$(cat /results/root)" /host cache=loose,ro
 		mount -t tmpfs -o size=75% cow /cow
 		mkdir /cow/upper /cow/work
 		mount -t overlay -o lowerdir=/host,upperdir=/cow/upper,workdir=/cow/work,xino=off root /root ||
@@ -60,7 +68,7 @@ stage1() {
 	n=0
 	while read -r dir; do
 		mkdir -p "/root$dir"
-		mount_9p "rw$n" "/root$dir" cache=none
+		mount_host "rw$n" "$dir" "/root$dir" cache=none
 		n=$((n + 1))
 	done </results/rw
 	release=$(uname -r)
@@ -109,6 +117,10 @@ stage2() {
 	for p in /sys/class/virtio-ports/*; do
 		[ "$(cat "$p/name")" = output ] && port=/dev/${p##*/}
 	done
+	if [ -z "$port" ] && grep -q ' uml_results=' /proc/cmdline; then
+		port=/dev/ttyS0
+		stty -F $port raw -echo
+	fi
 	[ -n "$port" ] || give_up "no output port"
 
 	echo "vm-init: command starts" >/dev/kmsg
@@ -126,6 +138,15 @@ stage2() {
 		esac
 	done
 	wait "$relay"
+
+	if grep -q ' kmemleak=on' /proc/cmdline; then
+		# Twice: the first scan takes for a leak what is just on its way.
+		for _ in 1 2; do
+			sleep 6
+			echo scan >/sys/kernel/debug/kmemleak
+		done
+		while IFS= read -r line; do echo "kmemleak: $line" >/dev/kmsg; done </sys/kernel/debug/kmemleak
+	fi
 
 	# Not dmesg(1): a test may have cleared its view of the log.
 	dd if=/dev/kmsg of=/run/kmsg bs=16k iflag=nonblock status=none 2>/dev/null

@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# debug-kernel.sh - build a kernel for tests that no stock kernel can do, from Debian's linux-source, and keep it in
+# the cache directory. run-vm.sh --kernel boots it, build-for.sh builds the module for it.
+#
+# usage: debug-kernel.sh [--refresh] debug|plain|kcsan
+#          debug  user-mode Linux with KASAN, UBSAN, lockdep, kmemleak, fault injection (about 8 minutes to build)
+#          plain  user-mode Linux without them, for long runs
+#          kcsan  x86 with the data race detector, for two processors under QEMU
+#        --refresh  build it again, from today's source
+#
+# Prints, for eval, what kernel.sh prints of a stock kernel. The configurations are in selftests/debug.
+
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+
+usage='usage: debug-kernel.sh [--refresh] debug|plain|kcsan'
+refresh=''
+if [ "${1-}" = --refresh ]; then
+	refresh=1
+	shift
+fi
+[ $# -eq 1 ] || die "$usage"
+kind=$1
+configs=$DUALPI2_ROOT/selftests/debug
+case $kind in
+debug) parts=(base uml debug) arch=um target=linux image=linux ;;
+plain) parts=(base uml) arch=um target=linux image=linux ;;
+kcsan) parts=(base kcsan) arch=x86_64 target=bzImage image=arch/x86/boot/bzImage ;;
+*) die "unknown kernel '$kind'; $usage" ;;
+esac
+
+kernels=$DUALPI2_CACHE/debug-kernels
+out=$kernels/$kind
+mkdir -p "$kernels"
+exec 8>"$kernels/$kind.lock"
+flock 8
+made_of=$(cd "$configs" && cat "${parts[@]/%/.config}" | cksum)
+if [ -z "$refresh" ] && [ "$(cat "$out/made-of" 2>/dev/null)" = "$made_of" ]; then
+	cat "$out/env"
+	exit 0
+fi
+
+for tool in flex bison bc gcc make depmod; do
+	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
+done
+free_kb=$(df --output=avail -k "$kernels" | tail -n 1)
+[ "$free_kb" -ge 4000000 ] ||
+	die "only $((free_kb / 1024)) MB free in $kernels; building a kernel needs 4000, make room and run again"
+
+source=$("$DUALPI2_ROOT/scripts/linux-source.sh" ${refresh:+--refresh} 8>&-)
+
+say "building the $kind kernel with $(nproc) jobs (4 to 20 minutes, once); log in $out.log"
+rm -rf "$out"
+mkdir -p "$out"
+kmake() { make -s -C "$source" ARCH="$arch" O="$out" -j"$(nproc)" "$@" >>"$out.log" 2>&1 8>&-; }
+: >"$out.log"
+(cd "$configs" && cat "${parts[@]/%/.config}") >"$out/fragment"
+kmake KCONFIG_ALLCONFIG="$out/fragment" allnoconfig || die "cannot configure; see $out.log"
+# An option that is not there any more, or whose needs are not met, is silently off.
+lost=$(grep -v -x -F -f "$out/.config" "$out/fragment" | grep -E '^CONFIG_[A-Z0-9_]+=' | grep -v '=n$' || true)
+[ -z "$lost" ] || die "this kernel does not take: $(tr '\n' ' ' <<<"$lost")"
+kmake "$target" modules || die "the build failed: $(grep -E -m3 'error|Error' "$out.log"); see $out.log"
+kmake INSTALL_MOD_PATH="$out/root" modules_install || die "cannot install the lists of modules; see $out.log"
+
+release=$(cat "$out/include/config/kernel.release")
+# What is left is for building modules.
+find "$out" -type f \( -name '*.o' -o -name '*.a' -o -name '.*.cmd' -o -name 'vmlinux*' \) \
+	! -path "$out/scripts/*" ! -path "$out/tools/*" ! -name vmlinux.symvers -delete
+# shellcheck source=/dev/null
+debian=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
+printf '%s=%q\n' KREL "$release" KIMG "$out/$image" KMODS "$out/root/lib/modules/$release" \
+	KDIR "$out" KCC gcc KDEBIAN "$debian" >"$out/env"
+echo "$made_of" >"$out/made-of"
+cat "$out/env"
