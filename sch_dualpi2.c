@@ -485,8 +485,25 @@ static void dualpi2_init_segment(struct sk_buff *seg, const struct Qdisc *sch,
 	*dualpi2_cb(seg) = *cb;
 }
 
+/* Let a queued packet count as longer than it is, everywhere. */
+static void dualpi2_lengthen(struct Qdisc *sch, struct sk_buff *skb, u32 bytes)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	enum dualpi2_queue queue = (dualpi2_cb(skb)->flags & DUALPI2_CB_L) ?
+				   DUALPI2_QUEUE_L : DUALPI2_QUEUE_C;
+
+	qdisc_skb_cb(skb)->pkt_len += bytes;
+	q->fifo[queue].bytes += bytes;
+	q->stats[queue].enqueued_bytes += bytes;
+	sch->qstats.backlog += bytes;
+}
+
 /* Queue the segments of a GSO packet one by one.  The parents are about to
  * count one packet of the length that they know; they are told the difference.
+ *
+ * One segment left of many, in a queue that was empty (limit 1), counts as long
+ * as they were together: parents half-way up are empty as yet, and kernels
+ * before 2025 do not stand an update by 0 packets there.
  */
 static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 			       u64 now_ns, struct sk_buff **to_free)
@@ -494,8 +511,8 @@ static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 	netdev_features_t features = netif_skb_features(skb);
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	unsigned int orig_len = qdisc_pkt_len(skb);
+	struct sk_buff *segs, *seg, *next, *last = NULL;
 	struct dualpi2_cb cb = *dualpi2_cb(skb);
-	struct sk_buff *segs, *seg, *next;
 	unsigned int bytes = 0;
 	int queued = 0;
 
@@ -508,6 +525,10 @@ static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 	if (!segs)
 		return dualpi2_enqueue_one(skb, sch, now_ns, to_free);
 
+	/* A list of packets is its own first segment, and can be marked once
+	 * it has one user.
+	 */
+	consume_skb(skb);
 	skb_list_walk_safe(segs, seg, next) {
 		unsigned int len;
 
@@ -517,12 +538,14 @@ static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 		    NET_XMIT_SUCCESS) {
 			queued++;
 			bytes += len;
+			last = seg;
 		}
 	}
-	consume_skb(skb);
 	if (!queued)
 		return NET_XMIT_DROP;
-	if (queued != 1 || bytes != orig_len)
+	if (queued == 1 && sch->q.qlen == 1 && bytes < orig_len)
+		dualpi2_lengthen(sch, last, orig_len - bytes);
+	else if (queued != 1 || bytes != orig_len)
 		qdisc_tree_reduce_backlog(sch, 1 - queued, orig_len - bytes);
 	return NET_XMIT_SUCCESS;
 }
@@ -548,7 +571,10 @@ static int dualpi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 		dualpi2_refresh_mtu(sch);
 		dualpi2_pi_idle(&q->params, &q->vars, now_ns);
 	}
-	if (q->config.split_gso && skb_is_gso(skb))
+	/* The packets of a list would not learn of a mark on its head. */
+	if (skb_is_gso(skb) &&
+	    (q->config.split_gso ||
+	     (skb_shinfo(skb)->gso_type & SKB_GSO_FRAGLIST)))
 		return dualpi2_enqueue_gso(skb, sch, now_ns, to_free);
 	return dualpi2_enqueue_one(skb, sch, now_ns, to_free);
 }

@@ -65,8 +65,8 @@ note(text)              a diagnostic line, printed before the result
 Skip(reason)            to be raised where something cannot be had
 test(*about)            registers; main() runs: --list, -k SUBSTRING (repeatable)
 
-Environment: DUALPI2_MODULE (loaded if no dualpi2 is), TC_LIB_DIR, DUALPI2_TC_STOCK,
-DUALPI2_ROOT.
+Environment: DUALPI2_MODULE (loaded if no dualpi2 is), TC_LIB_DIR, DUALPI2_TC_STOCK, DUALPI2_ROOT;
+DUALPI2_TRACE_PC (loaded before it, see selftests/fuzz/trace_pc) and DUALPI2_MAPS, where main() leaves its map.
 """
 
 import argparse
@@ -88,6 +88,7 @@ ROOT = os.environ.get("DUALPI2_ROOT") or os.path.dirname(os.path.dirname(
     os.path.dirname(os.path.abspath(__file__))))
 TC_STOCK = os.environ.get("DUALPI2_TC_STOCK")
 TRAFFIC = os.path.join(ROOT, "build/net/traffic")
+TRACE_PC_MAP = "/sys/kernel/debug/dualpi2_trace_pc/map"
 NOT_ECT, ECT1, ECT0, CE = range(4)
 
 os.environ.setdefault("TC_LIB_DIR", os.path.join(ROOT, "build/tc"))
@@ -132,7 +133,9 @@ def build():
 
 def load_module():
     """Load the module under test unless a dualpi2 is there already."""
-    module = os.environ.get("DUALPI2_MODULE")
+    module, trace_pc = os.environ.get("DUALPI2_MODULE"), os.environ.get("DUALPI2_TRACE_PC")
+    if trace_pc and not os.path.exists("/sys/module/dualpi2_trace_pc"):
+        run(["insmod", trace_pc])
     if not os.path.exists("/sys/module/sch_dualpi2"):
         run(["insmod", module] if module else ["modprobe", "sch_dualpi2"])
 
@@ -787,6 +790,15 @@ def _run_one(number, function):
     return good
 
 
+def _keep_map():
+    """Which blocks of the module have run, for selftests/fuzz/coverage.py."""
+    maps = os.environ.get("DUALPI2_MAPS")
+    if maps and os.path.exists(TRACE_PC_MAP):
+        name = os.path.basename(sys.argv[0]).removesuffix(".py")
+        with open(TRACE_PC_MAP, "rb") as source, open(f"{maps}/{name}.map", "wb") as file:
+            file.write(source.read())
+
+
 def main():
     """Run the registered tests as a KTAP program."""
     parser = argparse.ArgumentParser()
@@ -803,4 +815,5 @@ def main():
     load_module()
     with _shared:
         results = [_run_one(number, function) for number, function in enumerate(chosen, 1)]
+    _keep_map()
     sys.exit(0 if all(results) and results else 1)
