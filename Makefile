@@ -11,6 +11,8 @@ help:
 	@echo 'make install    install both on this machine (as root)'
 	@echo 'make uninstall  remove what install put there'
 	@echo 'make check      every test; installs what it needs, boots virtual machines'
+	@echo 'make check-debug  the tests of the qdisc alone, on a kernel with sanitizers, and the fuzzers'
+	@echo 'make torture    the long tests: goes on where it stopped; see docs/TESTING.md'
 	@echo 'make unit       the tests of the algorithm alone, in user space'
 	@echo 'make coverage   lines and branches of the algorithm that they reach'
 	@echo 'make mutants    are the unit tests able to fail? (3 minutes)'
@@ -23,6 +25,8 @@ help:
 	@echo 'make rpm        RPM packages of the same; in build/rpm'
 	@echo 'make packages-check  install, use, upgrade and remove them on fresh Debian trees'
 	@echo 'make style      the checks of style that need no kernel'
+	@echo 'make lint       static analysis: nine tools, no finding allowed'
+	@echo 'make debug-kernel  build the kernel with sanitizers (10 minutes, once)'
 	@echo 'make clean      remove build/'
 
 all: modules plugin
@@ -40,6 +44,21 @@ build/net/traffic: selftests/net/traffic.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -static -o $@ $<
 
+build/fuzz/%: selftests/fuzz/%.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -static -pthread -Iinclude/uapi -o $@ $<
+
+# It has the front end's tests in it, for their stand-ins for tc.
+build/fuzz/tc_line: selftests/fuzz/tc_line.c iproute2-patch/tc/q_dualpi2.c iproute2-patch/tests/test_q_dualpi2.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -g -O2 -Wall -Wextra -Werror -Wno-unused-function \
+		-fsanitize=address,undefined,float-cast-overflow,float-divide-by-zero -fno-sanitize-recover=all \
+		-DDUALPI2_PLUGIN -Iinclude/uapi -Iiproute2-patch/tc -Iselftests/unit/include -Iinclude \
+		-o $@ selftests/fuzz/tc_line.c iproute2-patch/tc/q_dualpi2.c
+
+fuzz-tc: build/fuzz/tc_line
+	build/fuzz/tc_line selftests/fuzz/corpus/tc
+
 install: all
 	scripts/install.sh install build/module/sch_dualpi2.ko $(PLUGIN) '$(TCLIB)'
 
@@ -48,6 +67,15 @@ uninstall:
 
 check:
 	scripts/check.sh
+
+check-debug:
+	KERNELS=debug scripts/check.sh net tdc fuzz
+
+torture:
+	scripts/torture.sh
+
+debug-kernel:
+	scripts/debug-kernel.sh debug
 
 unit:
 	$(MAKE) -C selftests/unit check
@@ -85,8 +113,11 @@ packages-check:
 style:
 	scripts/style.sh
 
+lint:
+	scripts/lint.sh
+
 clean:
 	rm -rf build
 
-.PHONY: help all modules plugin install uninstall check unit coverage mutants tdc demo accept iproute2 matrix deb rpm \
-	packages-check style clean
+.PHONY: help all modules plugin install uninstall check check-debug torture debug-kernel unit coverage mutants tdc demo \
+	accept iproute2 matrix deb rpm packages-check style lint clean

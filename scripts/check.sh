@@ -3,26 +3,28 @@
 #
 # check.sh - run every test and say how many passed.  This is "make check" and CI.
 #
-# usage: check.sh [SUITE...]     suites: style unit tc net tdc matrix packages; none named: all
+# usage: check.sh [SUITE...]     suites: style lint unit tc net tdc fuzz matrix packages; none named: all
 #
-# KERNELS: the stock Debian kernels that the net and tdc suites run on, each with the programs and
-# the tc of its own Debian release, on which the packages are tried too. Default "6.1 7.2"; "all" is
-# 5.10 6.1 6.12 7.2. Suites run two at once, their machines in virtual time. Logs stay in build/check.
+# KERNELS: the kernels that the net and tdc suites run on: stock Debian kernels, each with the programs and
+# the tc of its own Debian release, on which the packages are tried too; and debug, the kernel with sanitizers
+# (debug-kernel.sh), which the fuzz suite runs on. Default "6.1 debug"; "all" is 5.10 6.1 6.12 7.2 debug.
+# Suites run two at once, their machines in virtual time. Logs stay in build/check.
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-kernels=${KERNELS:-6.1 7.2}
-[ "$kernels" != all ] || kernels='5.10 6.1 6.12 7.2'
+kernels=${KERNELS:-6.1 debug}
+[ "$kernels" != all ] || kernels='5.10 6.1 6.12 7.2 debug'
 suites=("$@")
-all=(style unit tc net tdc matrix packages)
+all=(style lint unit tc net tdc fuzz matrix packages)
 [ ${#suites[@]} -gt 0 ] || suites=("${all[@]}")
 for name in "${suites[@]}"; do
 	[[ " ${all[*]} " == *" $name "* ]] || die "unknown suite '$name'; suites are ${all[*]}"
 done
 for kernel in $kernels; do
-	[[ " 5.10 6.1 6.12 7.2 " == *" $kernel "* ]] || die "unknown kernel '$kernel' in KERNELS; kernels are 5.10 6.1 6.12 7.2, or all"
+	[[ " 5.10 6.1 6.12 7.2 debug " == *" $kernel "* ]] ||
+		die "unknown kernel '$kernel' in KERNELS; kernels are 5.10 6.1 6.12 7.2 debug, or all"
 done
 wants() { [[ " ${suites[*]} " == *" $1 "* ]]; }
 
@@ -57,6 +59,17 @@ coverage() {
 		}'
 }
 
+# A hundred changes of the algorithm, others every day; all of them are in "make torture".
+mutate() {
+	local code=0
+	"$DUALPI2_CACHE/venv/bin/python" selftests/unit/mutate.py --jobs 1 --sample 100 --seed "$(($(date +%s) / 86400))" |
+		sed 's/^[^#]/# &/' || code=$?
+	echo 1..1
+	[ "$code" -eq 0 ] || printf 'not '
+	echo "ok 1 - mutants_of_the_algorithm_killed"
+	return "$code"
+}
+
 # begin NAME COMMAND...: a suite in the background, as soon as fewer than two are at work.
 begin() {
 	while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
@@ -65,6 +78,11 @@ begin() {
 }
 
 release_of() ( # X.Y: the Debian release that has this kernel
+	if [ "$1" = debug ]; then
+		# The one whose source it is made of.
+		echo forky
+		return
+	fi
 	assignments=$(scripts/kernel.sh "$1")
 	eval "$assignments"
 	echo "$KDEBIAN"
@@ -76,12 +94,15 @@ on_kernel() {
 	export DUALPI2_KERNEL=$kernel DUALPI2_MODULE=$DUALPI2_ROOT/build/$kernel/sch_dualpi2.ko
 	DUALPI2_TREE=$(tree "$kernel") || return
 	export DUALPI2_TREE
+	if [ "$kernel" = debug ]; then
+		export DUALPI2_TRACE_PC=$DUALPI2_ROOT/build/debug/trace_pc/dualpi2_trace_pc.ko DUALPI2_MAPS=$logs/maps
+	fi
 	if [ "$name" = tdc ]; then
 		scripts/tdc.sh
 	else
-		scripts/run-vm.sh --virtual-time --kernel "$kernel" --root "$DUALPI2_TREE" --timeout 1500 \
-			--preload "$DUALPI2_TC_STOCK" -- \
-			env TC_LIB_DIR="$TC_LIB_DIR" "$DUALPI2_CACHE/venv/bin/python" "selftests/net/test_$name.py"
+		scripts/run-vm.sh --virtual-time --kernel "$kernel" --root "$DUALPI2_TREE" --timeout 1500 --memory 2G \
+			--preload "$DUALPI2_TC_STOCK" "${@:3}" -- \
+			env TC_LIB_DIR="$TC_LIB_DIR" "$DUALPI2_CACHE/venv/bin/python" selftests/*/"test_$name.py"
 	fi
 }
 
@@ -95,13 +116,21 @@ tree() { # X.Y: where the programs of its Debian release are
 prepare() {
 	local kernel
 	for kernel in $kernels; do
-		scripts/build-for.sh "$kernel" "build/$kernel" W=1 KCFLAGS=-Werror
+		if [ "$kernel" = debug ]; then
+			scripts/build-traced.sh
+		else
+			scripts/build-for.sh "$kernel" "build/$kernel" W=1 KCFLAGS=-Werror
+		fi
 		tree "$kernel"
 	done
-	make --no-print-directory build/net/traffic
+	make --no-print-directory build/net/traffic build/fuzz/netlink build/fuzz/storm
 } >&2
 
-rm -f "$logs"/*.code
+# tests DIR: names of the test programs there, the largest first.
+tests() { find "$1" -name 'test_*.py' -printf '%s %f\n' | sort -rn | sed -E 's/.* test_(.*)\.py$/\1/'; }
+
+rm -rf "$logs"/*.code "$logs/maps"
+mkdir "$logs/maps"
 # Each suite is a group of processes, so that none is left when this one is interrupted.
 stop() {
 	local group
@@ -113,26 +142,30 @@ trap stop EXIT
 trap 'exit 130' INT TERM HUP
 set -m
 make --no-print-directory plugin >&2
-programs=()
-if wants net || wants tdc; then
+programs=() abuse=()
+if wants net || wants tdc || wants fuzz; then
 	prepare
 	DUALPI2_TC_STOCK=$(scripts/tc.sh)
 	TC_LIB_DIR=$DUALPI2_ROOT/build/tc
 	export DUALPI2_TC_STOCK TC_LIB_DIR
 	if wants tdc; then programs+=(tdc); fi
-	if wants net; then
-		mapfile -t -O "${#programs[@]}" programs < <(find selftests/net -name 'test_*.py' -printf '%s %f\n' |
-			sort -rn | sed -E 's/.* test_(.*)\.py$/\1/')
-	fi
+	if wants net; then mapfile -t -O "${#programs[@]}" programs < <(tests selftests/net); fi
+	if wants fuzz && [[ " $kernels " == *" debug "* ]]; then mapfile -t abuse < <(tests selftests/fuzz); fi
 fi
 
 # What takes longest first.
 if wants packages; then
 	for kernel in $kernels; do
 		release=$(release_of "$kernel")
-		begin "packages-$release" scripts/test-packages.sh "$release"
+		[[ " ${names[*]} " == *" packages-$release "* ]] || begin "packages-$release" scripts/test-packages.sh "$release"
 	done
 fi
+for name in "${abuse[@]}"; do
+	options=()
+	# Where something may be left behind; it makes a run half as long again.
+	[[ $name != @(faults|storm) ]] || options=(--append kmemleak=on)
+	begin "debug-$name" on_kernel debug "$name" "${options[@]}"
+done
 for kernel in $kernels; do
 	for name in "${programs[@]}"; do begin "$kernel-$name" on_kernel "$kernel" "$name"; done
 done
@@ -149,9 +182,17 @@ fi
 if wants unit; then
 	begin unit make --no-print-directory -C selftests/unit check
 	begin coverage coverage
+	begin mutate mutate
 fi
+if wants fuzz; then begin tc-lines make --no-print-directory -s fuzz-tc; fi
 if wants style; then begin style scripts/style.sh; fi
+if wants lint; then begin lint scripts/lint.sh; fi
 wait
+# What the tests on the debug kernel reached together; some of them alone are not meant to reach all.
+if wants net && wants fuzz && [[ " $kernels " == *" debug "* ]]; then
+	begin blocks python3 selftests/fuzz/coverage.py build/debug/sch_dualpi2.ko "$logs/maps"
+	wait
+fi
 set +m
 trap - EXIT INT TERM HUP
 

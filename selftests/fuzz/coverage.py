@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Which basic blocks of the module have run, from the maps of trace_pc/ that test programs left.
+
+A block is where the compiler put its call of __sanitizer_cov_trace_pc(), if the source line is one of ours:
+blocks of the kernel's inline functions, lockdep's complaints among them, are not. The packet path is
+everything but netlink, init and destroy. As KTAP: the test fails if a block of the packet path has not run.
+"""
+
+import argparse
+import collections
+import glob
+import os
+import re
+import subprocess
+import sys
+
+HOOK = "__sanitizer_cov_trace_pc"
+OURS = ("sch_dualpi2.c", "include/net/dualpi2.h", "include/compat/compat.h")
+# Functions of sch_dualpi2.c that no packet reaches.
+CONTROL = re.compile(r"^dualpi2_(change|init|destroy|dump|dump_stats|parse|parse_nest|parse_knob|refuse|marks|leaf|"
+                     r"find|bind_filter|unbind_filter|tcf_block|walk|module_init|module_exit|params_init|config_init|ramp_us)$")
+
+
+Code = collections.namedtuple("Code", "name operands symbol target")
+
+# What a called function may change.
+SCRATCH = {"rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11"}
+
+
+def functions(module):
+    """For each function its name and {offset: Code}."""
+    text = subprocess.run(["objdump", "-d", "-r", "-w", "-j", ".text", module], capture_output=True, text=True,
+                          check=True).stdout
+    for part in re.split(r"\n\n(?=[0-9a-f]+ <)", text)[1:]:
+        codes = {}
+        for line in part.splitlines()[1:]:
+            match = re.match(r"^\s+([0-9a-f]+):\t[0-9a-f ]+\t(?:notrack )?(\S+)\s*([^\t]*)"
+                             r"(?:\t.*R_X86_64_\S+\s+(\S+))?", line)
+            if match:
+                target = re.match(r"([0-9a-f]+) <", match[3])
+                codes[int(match[1], 16)] = Code(match[2], match[3].strip(), re.split(r"[-+]", match[4] or "")[0],
+                                                int(target[1], 16) if target and match[2].startswith("j") else None)
+        yield re.search(r"<([^>]+)>:", part)[1], codes
+
+
+def hooks(codes):
+    """Offsets behind the calls of HOOK in one function.
+
+    User-mode Linux calls by a register, which may have been loaded anywhere before: so the values of registers
+    are followed along all ways through the function.
+    """
+    order = sorted(codes)
+    after = dict(zip(order, order[1:]))
+    state, todo, found = {order[0]: {}}, [order[0]], set()
+    while todo:
+        here = todo.pop()
+        code, known = codes[here], dict(state[here])
+        if code.name.startswith("call"):
+            register = re.fullmatch(r"\*%(\w+)", code.operands)
+            if (known.get(register[1]) if register else code.symbol) == HOOK:
+                found.add(here)
+            known = {k: v for k, v in known.items() if k not in SCRATCH}
+        elif not code.name.startswith(("j", "cmp", "test", "push", "ret", "nop")):
+            # The last operand is what it changes, 32 bits of it change the others too.
+            if written := re.search(r"%(\w+)$", code.operands):
+                name = written[1]
+                name = "r" + name[1:] if name[0] == "e" else re.sub(r"^(r\d+)[dwb]$", r"\1", name)
+                source = re.match(r"%(\w+),", code.operands)
+                value = code.symbol or (known.get(source[1]) if code.name == "mov" and source else None)
+                known.pop(name, None)
+                if value:
+                    known[name] = value
+        ways = [code.target] if code.target in codes else []
+        if here in after and not code.name.startswith(("jmp", "ret", "ud2")):
+            ways.append(after[here])
+        for way in ways:
+            merged = known if way not in state else {k: v for k, v in state[way].items() if known.get(k) == v}
+            if way not in state or merged != state[way]:
+                state[way] = merged
+                todo.append(way)
+    return {after[n] for n in order if n in after and n in found and final_is_hook(codes[n], state[n])}
+
+
+def final_is_hook(code, known):
+    """What was believed of a call on the way may have been withdrawn."""
+    register = re.fullmatch(r"\*%(\w+)", code.operands)
+    return (known.get(register[1]) if register else code.symbol) == HOOK
+
+
+def blocks(module):
+    """Offsets in .text of the return addresses of all calls of HOOK, but for constructors that KASAN makes."""
+    return {offset for name, codes in functions(module) if codes and not name.startswith("_sub_")
+            for offset in hooks(codes)}
+
+
+def places(module, offsets):
+    """{offset: [(function, file, line)...] from the innermost inline function outwards}."""
+    # The return address belongs to what follows; the call itself is before it.
+    words = "\n".join(hex(offset - 1) for offset in offsets)
+    text = subprocess.run(["addr2line", "-a", "-i", "-f", "-j", ".text", "-e", module], input=words,
+                          capture_output=True, text=True, check=True).stdout
+    found, here = {}, None
+    lines = iter(text.splitlines())
+    for line in lines:
+        if line.startswith("0x"):
+            here = found.setdefault(int(line, 16) + 1, [])
+        else:
+            path, number = next(lines).split(" ")[0].rsplit(":", 1)
+            here.append((line, path, int(number) if number.isdigit() else 0))
+    return found
+
+
+def ours(path):
+    return next((name for name in OURS if path.endswith(name)), None)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("module", help="sch_dualpi2.ko, built with trace-pc and -g")
+    parser.add_argument("maps", help="directory of the maps")
+    args = parser.parse_args()
+
+    paths = glob.glob(os.path.join(args.maps, "*.map"))
+    reached = set()
+    for path in paths:
+        with open(path, "rb") as file:
+            reached.update(n for n, byte in enumerate(file.read()) if byte)
+    found = blocks(args.module)
+    text_end = max(found)
+    if strange := {n for n in reached if n <= text_end} - found:
+        sys.exit(f"coverage: {len(strange)} places have run that are no blocks of {args.module}; remove {args.maps}")
+    where = places(args.module, sorted(found))
+    counts, missed = collections.Counter(), []
+    for offset in sorted(found):
+        function, path, number = where[offset][0]
+        name = ours(path)
+        if not name:
+            continue
+        # A static function that was inlined counts for whom it was inlined into.
+        part = "control" if any(CONTROL.match(frame[0]) for frame in where[offset]) else "packet"
+        counts[part] += 1
+        if offset in reached:
+            counts[part + " reached"] += 1
+        else:
+            missed.append((part, f"{name}:{number} {function}"))
+    print("KTAP version 1\n1..2")
+    print(f"# maps of {len(paths)} programs")
+    for part, text in missed:
+        print(f"# not reached, {part} path: {text}")
+    good = True
+    for number, (part, name) in enumerate((("packet", "packet_path_blocks_all_reached"),
+                                           ("control", "control_path_blocks_all_reached")), 1):
+        ok = counts[part] > 0 and counts[part] == counts[part + " reached"]
+        good &= ok
+        print(f"# {counts[part + ' reached']} of {counts[part]} blocks of the {part} path")
+        print(f"{'ok' if ok else 'not ok'} {number} {name}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

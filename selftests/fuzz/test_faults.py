@@ -1,0 +1,499 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""
+test_faults.py - every allocation fails once, and every packet buffer moves.
+
+For each operation the first fault-capable call of the kernel fails, then the second, and so on until
+the operation meets none any more (/proc/thread-self/fail-nth). Each time the operation succeeds, or it
+fails, says so, and leaves everything as it was; packets that are lost are counted; afterwards the same
+operation works. A half-made qdisc would show as one that cannot be added, deleted or unloaded.
+
+Where the kernel can (fail_skb_realloc, 6.13), the packet tests run again with a packet buffer that moves
+wherever it may move: a pointer into it that is kept too long is then a use after free, which KASAN reports.
+
+It needs a kernel with fault injection, which no distribution ships: scripts/debug-kernel.sh. What leaks is
+kmemleak's business; the machine asks it after each program (scripts/vm-init.sh).
+"""
+import contextlib
+import os
+import re
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NET = os.path.join(os.path.dirname(HERE), "net")
+sys.path.insert(0, NET)
+
+import lib                                                              # noqa: E402
+from lib import CE, ECT0, ECT1, NOT_ECT, Failure, expect, expect_equal, pack, test   # noqa: E402
+
+DEBUG = "/sys/kernel/debug"
+FAIL_NTH = "/proc/thread-self/fail-nth"
+ECNS = (NOT_ECT, ECT1, ECT0, CE)
+UDP_SEGMENT = 103
+# Far more than any operation here needs: one that never comes to its end is an error.
+MANY = 2000
+
+# No time passes in a sender's call: marked is what leaves more than one packet of its burst behind.
+MARKING = {"step_thresh_pkts": 1}
+
+
+def write(path, text):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(str(text))
+
+
+def arm():
+    """Let fail-nth reach every allocation, also those that may sleep."""
+    if not os.path.exists(FAIL_NTH):
+        raise lib.Skip("the kernel has no fault injection")
+    for knob in ("failslab/ignore-gfp-wait", "fail_page_alloc/ignore-gfp-wait", "fail_page_alloc/ignore-gfp-highmem"):
+        write(f"{DEBUG}/{knob}", "N")
+    write(f"{DEBUG}/fail_page_alloc/min-order", 0)
+    # A stack trace of each fault would fill the log.
+    for kind in ("failslab", "fail_page_alloc", "fail_skb_realloc"):
+        write(f"{DEBUG}/{kind}/verbose", 0)
+
+
+def sweep(operation, restore):
+    """Run OPERATION once for each fault it can meet; RESTORE(result) checks and cleans up.
+
+    Returns how many faults there were. The file is open before, so that opening it meets none.
+    """
+    fd = os.open(FAIL_NTH, os.O_RDWR)
+    try:
+        for nth in range(1, MANY):
+            os.pwrite(fd, b"%d" % nth, 0)
+            try:
+                result = operation()
+            finally:
+                left = int(os.pread(fd, 16, 0).rstrip(b"\0\n") or b"0")
+                os.pwrite(fd, b"0", 0)
+            restore(nth, result)
+            if left:
+                return nth - 1
+    finally:
+        os.close(fd)
+    raise Failure(f"there was still a fault to meet after {MANY}")
+
+
+class Bed:
+    """A namespace with dummy devices: d0 with four transmit queues, d1 for what is mirrored."""
+
+    def __init__(self, *qdiscs):
+        self.netns = f"dpf{os.getpid()}"
+        self.qdiscs = qdiscs
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            lib.run(["ip", "netns", "add", self.netns])
+            stack.callback(lib.run, ["ip", "netns", "del", self.netns], check=False)
+            with lib.in_netns(self.netns):
+                write("/proc/sys/net/ipv6/conf/default/disable_ipv6", 1)
+            lib.run(["ip", "-batch", "-"], self.netns, stdin="""\
+link add d0 numtxqueues 4 type dummy
+link add d1 type dummy
+link set dev d0 up
+link set dev d1 up
+addr add 10.9.0.1/24 dev d0
+neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 nud permanent dev d0
+""")
+            for words in self.qdiscs:
+                lib.tc(words, self.netns)
+            self.sock = stack.enter_context(lib.rtnetlink(self.netns))
+            self.index = lib._ifindex(self.netns, "d0")
+            self.stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error):
+        return self.stack.__exit__(*error)
+
+    def message(self, kind, flags, parent, handle, options=None, name=b"dualpi2\0", more=b""):
+        body = struct.pack("BxxxiIII", 0, self.index, lib.handle_number(handle), lib.handle_number(parent), 0)
+        if name:
+            body += lib.attr(lib.TCA_KIND, name)
+        if options is not None:
+            body += lib.attr(lib.TCA_OPTIONS | lib.NLA_F_NESTED, options)
+        body += more
+        return struct.pack("IHHII", 16 + len(body), kind, flags | lib.NLM_F_REQUEST | lib.NLM_F_ACK, 1, 0) + body
+
+    def ask(self, message):
+        """Send a message; the kernel's answer as an error number. Without an answer for want of memory, ENOBUFS."""
+        try:
+            self.sock.send(message)
+        except OSError as error:
+            return error.errno
+        self.sock.setblocking(False)
+        try:
+            while True:
+                answer = self.sock.recv(1 << 17)
+                while len(answer) >= 16:
+                    size, kind = struct.unpack_from("IH", answer)
+                    if kind == 2:
+                        return -struct.unpack_from("i", answer, 16)[0]
+                    if kind == 3:
+                        return 0
+                    answer = answer[(size + 3) & ~3:]
+        except BlockingIOError:
+            return 0 if self.answered else 105
+        except OSError as error:
+            return error.errno
+        finally:
+            self.sock.setblocking(True)
+
+    answered = False
+
+    def flush(self):
+        """Forget answers that came late."""
+        self.sock.setblocking(False)
+        with contextlib.suppress(OSError):
+            while True:
+                self.sock.recv(1 << 17)
+        self.sock.setblocking(True)
+
+    def dump(self):
+        return lib.qdisc_dump(self.netns, "d0")
+
+    def ours(self):
+        return [q for q in self.dump() if q["kind"] == "dualpi2"]
+
+
+def note_faults(what, faults, least):
+    lib.note(f"{what}: {faults} faults")
+    expect(faults >= least, f"{what} met {faults} faults only: this tests nothing")
+
+
+CREATE = lib.NLM_F_CREATE | lib.NLM_F_EXCL
+OPTIONS = pack(limit=77, target=5000, coupling=3, step_thresh_us=2000, l4s=1, ramp_us=300)
+HTB = ("qdisc add dev d0 root handle 1: htb default 10", "class add dev d0 parent 1: classid 1:10 htb rate 1mbit")
+
+
+@test("fail-nth")
+def add_with_each_allocation_failing_once_is_whole_or_not_there():
+    arm()
+    for parent, qdiscs in (("root", ()), ("1:10", HTB)):
+        with Bed(*qdiscs) as bed:
+            message = bed.message(lib.RTM_NEWQDISC, CREATE, parent, "10:", OPTIONS)
+            want = {"limit": 77, "target": 5000, "coupling": 3, "step_thresh_us": 2000, "ramp_us": 300}
+
+            def restore(nth, error, bed=bed, parent=parent, message=message, want=want):
+                found = bed.ours()
+                if not found:
+                    expect(error, f"fault {nth}: no error, and no qdisc")
+                    bed.flush()
+                    expect_equal(bed.ask(message), 0, f"after fault {nth}: the same again")
+                else:
+                    # The notification or the acknowledgement may get lost; the qdisc is there then.
+                    expect_equal(len(found), 1, f"fault {nth}: number of qdiscs")
+                    knobs = lib.unpack(found[0]["options"])
+                    expect_equal({k: knobs[k] for k in want}, want, f"fault {nth}: options")
+                bed.flush()
+                expect_equal(lib.tc_request(bed.netns, lib.RTM_DELQDISC, 0, "d0", "10:", parent), (0, ""), "delete")
+
+            note_faults(f"add at {parent}", sweep(lambda b=bed, m=message: b.ask(m), restore), 4)
+
+
+@test("fail-nth")
+def add_of_mq_with_dualpi2_children_with_each_allocation_failing_once_is_whole():
+    """With dualpi2 as the default, one message makes five qdiscs."""
+    arm()
+    path = "/proc/sys/net/core/default_qdisc"
+    with open(path, encoding="ascii") as file:
+        old = file.read()
+    try:
+        write(path, "dualpi2")
+        with Bed("qdisc add dev d0 root handle 1: pfifo") as bed:
+            message = bed.message(lib.RTM_NEWQDISC, lib.NLM_F_CREATE | lib.NLM_F_REPLACE, "root", "7:", None, b"mq\0")
+
+            def restore(nth, error):
+                kinds = sorted(q["kind"] for q in bed.dump())
+                if "mq" in kinds:
+                    expect_equal(kinds, ["dualpi2"] * 4 + ["mq"], f"fault {nth}: qdiscs")
+                else:
+                    expect(error, f"fault {nth}: no error, and no mq")
+                    expect_equal(kinds, ["pfifo"], f"fault {nth}: qdiscs")
+                bed.flush()
+                lib.tc("qdisc replace dev d0 root handle 1: pfifo", bed.netns)
+
+            note_faults("add of mq", sweep(lambda: bed.ask(message), restore), 8)
+    finally:
+        write(path, old)
+
+
+@test("fail-nth")
+def change_with_each_allocation_failing_once_is_whole_or_nothing():
+    """The limits shrink while packets wait: what is refused has dropped nothing."""
+    arm()
+    with Bed(*HTB) as bed:
+        expect_equal(bed.ask(bed.message(lib.RTM_NEWQDISC, CREATE, "1:10", "10:")), 0, "add")
+        load = Load(bed)
+        for knobs in ({"limit": 3, "target": 9999}, {"memory_limit": 9000, "signal": 1}):
+            before = {}
+
+            def operation(knobs=knobs, before=before):
+                return bed.ask(bed.message(lib.RTM_NEWQDISC, 0, "1:10", "10:", pack(**knobs)))
+
+            def prepare(before=before):
+                bed.flush()
+                expect_equal(bed.ask(bed.message(lib.RTM_NEWQDISC, 0, "1:10", "10:", pack(
+                    limit=500, memory_limit=10**6, target=15000, signal=0))), 0, "change back")
+                bed.flush()
+                load.send(30)
+                before |= lib.stats(bed.netns, "d0")
+
+            def restore(nth, error, knobs=knobs, before=before, prepare=prepare):
+                now = lib.stats(bed.netns, "d0")
+                lib.check_identities(now)
+                done = {k: now["knobs"][k] for k in knobs} == knobs
+                same = now["knobs"] == before["knobs"]
+                expect(done or same, f"fault {nth}: half of the change is there: {now['knobs']}")
+                expect(done or error, f"fault {nth}: no error, and no change")
+                if not done:
+                    expect_equal([now[q]["dropped_purge"] for q in "cl"], [before[q]["dropped_purge"] for q in "cl"],
+                                 f"fault {nth}: dropped by a change that was refused")
+                prepare()
+
+            prepare()
+            note_faults(f"change of {sorted(knobs)}", sweep(operation, restore), 2)
+
+
+@test("fail-nth")
+def dump_replace_filter_and_delete_with_each_allocation_failing_once_leave_nothing_half():
+    arm()
+    with Bed(*HTB) as bed:
+        add = bed.message(lib.RTM_NEWQDISC, lib.NLM_F_CREATE | lib.NLM_F_REPLACE, "1:10", "10:", OPTIONS)
+        expect_equal(bed.ask(add), 0, "add")
+        load = Load(bed)
+        dump = struct.pack("IHHII", 36, lib.RTM_GETQDISC, lib.NLM_F_REQUEST | lib.NLM_F_DUMP, 1, 0) + \
+            struct.pack("BxxxiIII", 0, bed.index, 0, 0, 0)
+
+        def same(nth, _error):
+            bed.flush()
+            expect_equal(len(bed.ours()), 1, f"fault {nth}: number of qdiscs")
+
+        bed.answered = True
+        note_faults("dump", sweep(lambda: bed.ask(dump), same), 1)
+        bed.answered = False
+        get = bed.message(lib.RTM_GETQDISC, 0, "1:10", "10:", name=b"")
+        note_faults("get", sweep(lambda: bed.ask(get), same), 1)
+
+        # matchall with a classid, on dualpi2 itself: TCA_OPTIONS { TCA_MATCHALL_CLASSID }.
+        body = struct.pack("BxxxiIII", 0, bed.index, 1, 0x100000, 1 << 16 | 0x0300) + \
+            lib.attr(lib.TCA_KIND, b"matchall\0") + \
+            lib.attr(lib.TCA_OPTIONS | lib.NLA_F_NESTED, lib.attr(1, struct.pack("I", 0x100001)))
+        make = struct.pack("IHHII", 16 + len(body), 44, CREATE | lib.NLM_F_REQUEST | lib.NLM_F_ACK, 1, 0) + body
+
+        def without_filter(nth, error):
+            bed.flush()
+            shown = lib.tc("filter show dev d0 parent 10:", bed.netns).stdout
+            expect(error or "matchall" in shown, f"fault {nth}: no error, and no filter")
+            load.send(4)
+            lib.tc("filter del dev d0 parent 10:", bed.netns, check=False)
+            expect_equal(lib.tc("filter show dev d0 parent 10:", bed.netns).stdout, "", f"fault {nth}: filters left")
+
+        note_faults("filter", sweep(lambda: bed.ask(make), without_filter), 3)
+
+        def again(nth, _error):
+            bed.flush()
+            expect_equal(len(bed.ours()), 1, f"fault {nth}: number of qdiscs")
+            load.send(8)
+            lib.check_identities(lib.stats(bed.netns, "d0"))
+
+        replace = bed.message(lib.RTM_NEWQDISC, lib.NLM_F_CREATE | lib.NLM_F_REPLACE, "1:10", "10:", OPTIONS)
+        note_faults("replace of the options", sweep(lambda: bed.ask(replace), again), 1)
+        other = iter(range(0x20, 0x2000))
+
+        def graft():
+            return bed.ask(bed.message(lib.RTM_NEWQDISC, lib.NLM_F_CREATE | lib.NLM_F_REPLACE, "1:10",
+                                       f"{next(other):x}:", OPTIONS))
+
+        def one(nth, _error):
+            bed.flush()
+            found = bed.ours()
+            expect_equal(len(found), 1, f"fault {nth}: number of qdiscs")
+            load.send(8)
+            lib.check_identities(lib.stats(bed.netns, "d0", found[0]["handle"]))
+
+        note_faults("replace of the qdisc", sweep(graft, one), 4)
+        handle = bed.ours()[0]["handle"]
+        delete = bed.message(lib.RTM_DELQDISC, 0, "1:10", handle, name=b"")
+
+        def gone(nth, error):
+            bed.flush()
+            # htb gives the class a pfifo, or where there is no memory for it, nothing: then packets are dropped.
+            expect(not bed.ours() or error, f"fault {nth}: no error, and still there")
+            if not bed.ours():
+                expect_equal(lib.tc_request(bed.netns, lib.RTM_NEWQDISC, lib.NLM_F_CREATE | lib.NLM_F_REPLACE, "d0",
+                                            handle, "1:10", "dualpi2", None), (0, ""), f"fault {nth}: add again")
+            load.send(8)
+
+        note_faults("delete", sweep(lambda: bed.ask(delete), gone), 1)
+
+
+class Load:
+    """A socket whose packets go through d0, sent from this very thread."""
+
+    def __init__(self, bed):
+        with lib.in_netns(bed.netns):
+            self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        bed.stack.callback(self.udp.close)
+        self.udp.connect(("10.9.0.2", 9))
+        self.udp.setsockopt(socket.SOL_SOCKET, 32, 1 << 28)      # SO_SNDBUFFORCE
+
+    def send(self, count, size=500):
+        for n in range(count):
+            self.udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ECNS[n % 4])
+            self.udp.send(bytes(size))
+
+    def gso(self, ecn, segments, size=500):
+        """One GSO packet; returns the error of the sender."""
+        try:
+            self.udp.send(bytes(segments * size))
+            return 0
+        except OSError as error:
+            return error.errno
+
+
+def sums(st):
+    return sum(st[q]["enqueued"] + st[q]["dropped_limit"] + st[q]["dropped_memory"] for q in "cl")
+
+
+@test("fail-nth", "R19")
+def gso_packet_with_each_allocation_failing_once_is_sent_or_counted():
+    """Segments are made while the packet is queued. One that cannot be made takes the whole packet with it,
+    and that is counted once; the sender has an error only for what it could not hand over.
+    """
+    arm()
+    for qdiscs, parent in (((), "root"), (HTB, "1:10")):
+        with Bed(*qdiscs) as bed:
+            expect_equal(bed.ask(bed.message(lib.RTM_NEWQDISC, CREATE, parent, "10:")), 0, "add")
+            load = Load(bed)
+            load.udp.setsockopt(socket.SOL_UDP, UDP_SEGMENT, 500)
+            failed = []
+            was = {}
+
+            def restore(nth, error, bed=bed, failed=failed, was=was):
+                st = lib.stats(bed.netns, "d0")
+                lib.check_identities(st)
+                whole, lost = sums(st) - was["sums"], st["gso_failed"] - was["lost"]
+                expect((whole, lost) in ((10, 0), (0, 1), (0, 0)), f"fault {nth}: {whole} segments, {lost} failures")
+                expect((whole, lost) != (0, 0) or error, f"fault {nth}: a packet is lost and not counted")
+                expect_equal(st["drops"] - was["drops"] - lost, sum(
+                    st[q]["dropped_limit"] + st[q]["dropped_memory"] for q in "cl") - was["full"], "drops")
+                failed.append(lost)
+                remember(st)
+
+            def remember(st, was=was):
+                was |= {"sums": sums(st), "lost": st["gso_failed"], "drops": st["drops"],
+                        "full": sum(st[q]["dropped_limit"] + st[q]["dropped_memory"] for q in "cl")}
+
+            remember(lib.stats(bed.netns, "d0"))
+            for ecn in (ECT1, NOT_ECT):
+                load.udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ecn)
+                faults = sweep(lambda load=load, ecn=ecn: load.gso(ecn, 10), restore)
+                note_faults(f"GSO at {parent}", faults, 10)
+            expect(sum(failed) >= 10, f"only {sum(failed)} of the faults hit the splitting")
+
+
+@contextlib.contextmanager
+def no_memory_in(function):
+    """Every allocation fails that FUNCTION of the kernel makes, in whatever context."""
+    with open("/proc/kallsyms", encoding="ascii") as file:
+        symbols = sorted((int(line.split()[0], 16), line.split()[2]) for line in file)
+    place = next(n for n, (_, name) in enumerate(symbols) if name == function)
+    end = next(address for address, _ in symbols[place:] if address > symbols[place][0])
+    knobs = {"require-start": hex(symbols[place][0]), "require-end": hex(end), "stacktrace-depth": 30, "times": -1,
+             "interval": 1, "task-filter": "N", "probability": 100}
+    for knob, value in knobs.items():
+        write(f"{DEBUG}/failslab/{knob}", value)
+    try:
+        yield
+    finally:
+        write(f"{DEBUG}/failslab/probability", 0)
+        write(f"{DEBUG}/failslab/require-start", 0)
+        write(f"{DEBUG}/failslab/require-end", hex(2**64 - 1))
+
+
+@test("failslab", "clone isolation")
+def mark_of_a_clone_without_memory_for_its_header_leaves_it_unmarked_and_counted():
+    """A filter mirrors each packet, so that its header is shared and must be copied to be marked. Where there
+    is no memory for that, the packet goes as it is, and mark_failed says so.
+    """
+    arm()
+    with Bed(*HTB) as bed:
+        expect_equal(bed.ask(bed.message(lib.RTM_NEWQDISC, CREATE, "1:10", "10:", pack(**MARKING))), 0, "add")
+        lib.tc("qdisc add dev d1 root netem delay 100s limit 100000", bed.netns)
+        lib.tc("filter add dev d0 parent 10: matchall action mirred egress mirror dev d1", bed.netns)
+        load = Load(bed)
+        load.udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ECT1)
+
+        def burst():
+            before = lib.stats(bed.netns, "d0")
+            for _ in range(40):
+                load.udp.send(bytes(500))
+            time.sleep(1)
+            st = lib.stats(bed.netns, "d0")
+            lib.check_identities(st)
+            expect_equal((st["qlen"], st["packets"] - before["packets"]), (0, 40), "left, sent")
+            return st["ecn_mark"] - before["ecn_mark"], st["mark_failed"] - before["mark_failed"]
+
+        marked, failed = burst()
+        expect(marked > 30 and not failed, f"with memory: {marked} marked, {failed} not")
+        with no_memory_in("skb_ensure_writable"):
+            expect_equal(burst(), (0, marked), "marked, not marked for want of memory")
+        expect_equal(burst(), (marked, 0), "marked, not marked afterwards")
+
+
+# Buffers that move
+
+@contextlib.contextmanager
+def buffers_move():
+    """Each call after which a packet's data may be elsewhere, moves it."""
+    knobs = f"{DEBUG}/fail_skb_realloc"
+    if not os.path.isdir(knobs):
+        raise lib.Skip("the kernel has no fail_skb_realloc (6.13)")
+    write(f"{knobs}/verbose", 0)
+    write(f"{knobs}/times", -1)
+    write(f"{knobs}/interval", 1)
+    write(f"{knobs}/probability", 100)
+    try:
+        yield
+    finally:
+        write(f"{knobs}/probability", 0)
+
+
+def passes_with_moving_buffers(program, *words):
+    with buffers_move():
+        done = subprocess.run([sys.executable, os.path.join(NET, program), *words], capture_output=True, text=True,
+                              check=False, env=os.environ | {"DUALPI2_BUFFERS_MOVE": "1"})
+    failed = re.findall(r"^not ok.*$", done.stdout, re.M)
+    passed = len(re.findall(r"^ok ", done.stdout, re.M))
+    lib.note(f"{passed} passed with moving buffers")
+    expect(not failed and not done.returncode and passed, f"{failed or done.stderr[-1000:]}")
+
+
+@test("fail_skb_realloc")
+def packets_with_buffers_that_move_byte_exact():
+    passes_with_moving_buffers("test_packets.py")
+
+
+@test("fail_skb_realloc")
+def hostile_packets_with_buffers_that_move_byte_exact():
+    passes_with_moving_buffers("test_hostile.py")
+
+
+@test("fail_skb_realloc")
+def accounts_of_gso_with_buffers_that_move_agree():
+    passes_with_moving_buffers("test_accounts.py", "-k", "gso", "-k", "requeue")
+
+
+@test("fail_skb_realloc")
+def classification_with_buffers_that_move_is_the_same():
+    passes_with_moving_buffers("test_aqm_classify.py")
+
+
+if __name__ == "__main__":
+    lib.main()
