@@ -1,0 +1,175 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# torture.sh - the long tests, of which "make check" runs short forms. A step that was interrupted goes on where it
+# was (storm and flakes: with the part that was under way), one that is done is not run again for the same sources.
+# Two steps run at once. What came of each stays in build/torture.
+#
+# usage: torture.sh [STEP...]   default: all
+#        torture.sh --list      what the steps are
+#        torture.sh --report    how far they are
+#
+# How much, from the environment: FUZZ (netlink messages, 100000000), LINES (tc command lines, 10000000), FRAMES
+# (frames, 200000), STORM (changes and replacements, 2000000), TEARDOWNS (namespaces, 10000), RUNS (of the network
+# tests, 20), HOURS (virtual, of soak, 24), RACES (changes with two processors, 20000).
+
+set -euo pipefail
+# shellcheck source=scripts/common.sh
+. "$(dirname "$0")/common.sh"
+cd "$DUALPI2_ROOT"
+
+steps() {
+	cat <<-'END'
+	netlink  messages to the configuration, guided by coverage, on the debug kernel
+	soak     virtual hours of traffic, each within the bands (scripts/soak.sh), on the plain kernel
+	storm    changes, replacements, ends of namespaces under traffic, on the debug kernel, with kmemleak
+	frames   damaged frames and descriptions of GSO, byte for byte, on the debug kernel
+	lines    command lines of tc, the options that the kernel shows, in user space
+	mutants  every generated change of the algorithm: does a unit test fail?
+	flakes   the network tests again and again, on the plain kernel: none may fail once
+	races    storm and dumps on two processors, on the kernel with KCSAN
+	END
+}
+case ${1-} in
+--list)
+	steps
+	exit
+	;;
+--help)
+	sed -n 's/^# \{0,1\}//; 4,17p' "$0"
+	exit
+	;;
+esac
+of=$(cat Kbuild sch_dualpi2.c include/*/*.h include/uapi/linux/*.h | cksum | cut -d' ' -f1)
+work=$DUALPI2_ROOT/build/torture/$of
+mkdir -p "$work"
+
+report() {
+	local step rest
+	while read -r step rest; do
+		if [ -e "$work/$step.result" ]; then
+			printf '%-8s %s\n' "$step" "$(cat "$work/$step.result")"
+		elif [ -e "$work/$step.log" ]; then
+			printf '%-8s under way or interrupted: %s\n' "$step" "$(tail -n 1 "$work/$step.log" | cut -c1-120)"
+		else
+			printf '%-8s not begun: %s\n' "$step" "$rest"
+		fi
+	done < <(steps)
+}
+if [ "${1-}" = --report ]; then
+	report
+	exit
+fi
+wanted=("$@")
+[ $# -gt 0 ] || mapfile -t wanted < <(steps | cut -d' ' -f1)
+for step in "${wanted[@]}"; do
+	steps | grep -q "^$step " || die "unknown step '$step'; torture.sh --list names them"
+done
+exec 6>"$work/lock"
+flock -n 6 || die "another torture.sh is at work here"
+
+# in_vm KERNEL COMMAND...: with the module and what the tests need.
+in_vm() {
+	local kernel=$1 options=() module=$DUALPI2_ROOT/build/$1/sch_dualpi2.ko
+	shift
+	if [ "$kernel" = debug ]; then
+		export DUALPI2_TRACE_PC=$DUALPI2_ROOT/build/debug/trace_pc/dualpi2_trace_pc.ko
+	else
+		unset DUALPI2_TRACE_PC
+	fi
+	[ "$kernel" != kcsan ] || options=(--cpus 2)
+	[ -z "${KMEMLEAK-}" ] || options+=(--append kmemleak=on)
+	DUALPI2_MODULE=$module scripts/run-vm.sh --kernel "$kernel" --memory 3G --timeout 86400 "${options[@]}" -- \
+		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" "$@"
+}
+python=$DUALPI2_CACHE/venv/bin/python
+
+# Each prints progress and, last, its result in one line.
+step_netlink() {
+	# shellcheck disable=SC2016 # for the shell in the machine
+	in_vm debug sh -c 'insmod "$DUALPI2_TRACE_PC" && insmod "$DUALPI2_MODULE" && exec "$@"' sh \
+		build/fuzz/netlink --messages "${FUZZ:-100000000}" --seed 1 --state "$work/netlink.state" \
+		--corpus selftests/fuzz/corpus/netlink
+}
+step_soak() { scripts/soak.sh "${HOURS:-24}"; }
+step_storm() {
+	KMEMLEAK=1 DUALPI2_STORM_MESSAGES=${STORM:-2000000} DUALPI2_STORM_NAMESPACES=${TEARDOWNS:-10000} \
+		in_vm debug "$python" selftests/fuzz/test_storm.py
+}
+step_frames() { DUALPI2_FUZZ_FRAMES=${FRAMES:-200000} in_vm debug "$python" selftests/fuzz/test_fuzz_packets.py; }
+step_lines() { DUALPI2_FUZZ_LINES=${LINES:-10000000} build/fuzz/tc_line selftests/fuzz/corpus/tc; }
+step_mutants() { "$python" selftests/unit/mutate.py; }
+step_flakes() {
+	local run program begun
+	begun=$(cat "$work/flakes.runs" 2>/dev/null || echo 0)
+	for ((run = begun + 1; run <= ${RUNS:-20}; run++)); do
+		for program in selftests/net/test_*.py; do
+			in_vm plain "$python" "$program" >"$work/flakes.last" 2>&1 || {
+				cat "$work/flakes.last"
+				echo "run $run: $program failed"
+				return 1
+			}
+		done
+		echo "$run" >"$work/flakes.runs"
+		echo "$run runs without a failure"
+	done
+}
+step_races() {
+	DUALPI2_STORM_TWO=1 DUALPI2_STORM_MESSAGES=${RACES:-20000} DUALPI2_STORM_NAMESPACES=50 \
+		in_vm kcsan "$python" selftests/fuzz/test_storm.py
+}
+
+run_step() {
+	local step=$1 code=0 began=$SECONDS
+	say "$step begins; log in $work/$step.log"
+	rm -f "$work/$step.result"
+	"step_$step" >"$work/$step.log" 2>&1 || code=$?
+	{
+		[ "$code" -eq 0 ] && printf 'good' || printf 'FAILED with code %s' "$code"
+		printf ' after %s s: %s; %s tests\n' "$((SECONDS - began))" \
+			"$(grep -v '^ok \|^# [0-9.]* s$' "$work/$step.log" | tail -n 1 | cut -c1-200)" "$(grep -c '^ok ' "$work/$step.log")"
+	} >"$work/$step.new"
+	mv "$work/$step.new" "$work/$step.result"
+	say "$step: $(cat "$work/$step.result")"
+}
+
+scripts/setup.sh
+make --no-print-directory plugin build/net/traffic build/fuzz/netlink build/fuzz/storm build/fuzz/tc_line >&2
+for step in "${wanted[@]}"; do
+	case $step in
+	netlink | storm | frames) [ -n "${built_debug-}" ] || scripts/build-traced.sh >&2 && built_debug=1 ;;
+	flakes) scripts/build-for.sh plain build/plain >&2 ;;
+	races) scripts/build-for.sh kcsan build/kcsan >&2 ;;
+	esac
+done
+DUALPI2_TC_STOCK=$(scripts/tc.sh)
+export DUALPI2_TC_STOCK
+
+stop() {
+	local group
+	trap '' INT TERM HUP
+	for group in $(jobs -p); do kill -s TERM -- "-$group" 2>/dev/null || true; done
+	wait
+}
+trap stop EXIT
+trap 'exit 130' INT TERM HUP
+set -m
+for step in "${wanted[@]}"; do
+	[ ! -e "$work/$step.result" ] || ! grep -q '^good' "$work/$step.result" || continue
+	while [ "$(jobs -rp | wc -l)" -ge 2 ]; do
+		wait -n || true
+	done
+	run_step "$step" &
+done
+while [ "$(jobs -rp | wc -l)" -gt 0 ]; do
+	# Progress, now and then.
+	sleep 30 &
+	wait -n || true
+	for step in "${wanted[@]}"; do
+		[ -e "$work/$step.result" ] || [ ! -e "$work/$step.log" ] || say "$step: $(tail -n 1 "$work/$step.log" | cut -c1-120)"
+	done
+done
+set +m
+trap - EXIT INT TERM HUP
+report
+! grep -q '^FAILED' "$work"/*.result

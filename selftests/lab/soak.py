@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Hours of traffic through one dualpi2, each judged by itself.
+
+One machine, one qdisc that is never made anew. An hour is 59 minutes at 4 Mbit/s and 25 ms, one minute at
+40 Mbit/s and 10 ms (the rate is changed in place) and a pause, in turn of 4.3 s, 71 minutes and 49.7 days,
+where numbers of 32 bits and of microseconds wrap. Flows are one of DCTCP, sent as ECT(1), and one of CUBIC.
+The bands are those of accept.py; besides, the counters fit together, memory does not grow, and what comes
+after the pause is neither marked nor dropped.
+
+This is the half that runs in the machine, scripts/soak.sh boots it. A line of JSON an hour goes to --out.
+What is measured is the qdisc's delay of every packet, by delaymeter, as in all experiments here.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "net"))
+
+import accept                                                           # noqa: E402
+import dumbbell                                                         # noqa: E402
+import lib                                                              # noqa: E402
+import measure                                                          # noqa: E402
+
+PAUSES_S = (4.3, 71 * 60, 49.7 * 86400)
+# Case of accept.py, seconds of warm-up left out, seconds measured.
+LEGS = (("4-25", 10, 3530), ("40-10", 10, 50))
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--first", type=int, required=True, help="number of the first hour")
+    parser.add_argument("--last", type=int, required=True, help="number of the last hour")
+    parser.add_argument("--delaymeter", required=True)
+    parser.add_argument("--module", required=True)
+    parser.add_argument("--out", required=True, help="file to append to")
+    return parser.parse_args(argv)
+
+
+def options_for(args, case, warmup, seconds):
+    """As dumbbell.py's own command line would have them."""
+    rate, rtt = accept.CASES[case]
+    return argparse.Namespace(rate=rate, rtt=rtt, aqm="dualpi2", warmup=warmup, seconds=seconds, tc="tc",
+                              delaymeter=args.delaymeter, module=None, out=None)
+
+
+def leg(options, flows):
+    """Run one leg on the topology that is there; returns what measure.py makes of it."""
+    dumbbell.in_ns("rtr", f"tc class change dev to_rcv parent 1: classid 1:10 htb rate {options.rate} "
+                          f"ceil {options.rate} burst 1514 cburst 1514 quantum 1514")
+    dumbbell.in_ns("rcv", f"tc qdisc change dev to_rtr root netem limit 100000 "
+                          f"delay {dumbbell.rtt_us(options.rtt)}us")
+    result = dumbbell.measure(options, flows)
+    out = f"/tmp/soak-{os.getpid()}"
+    os.makedirs(out, exist_ok=True)
+    try:
+        os.rename(result.pop("raw"), f"{out}/sightings")
+        result |= {"flows": flows, "kernel": os.uname().release, "args": vars(options)}
+        with open(f"{out}/run.json", "w", encoding="utf-8") as file:
+            json.dump(result, file)
+        return measure.evaluate(out)
+    finally:
+        shutil.rmtree(out, ignore_errors=True)
+
+
+def after_a_pause(seconds):
+    """Marks and drops among 40 packets that come slowly after a pause; there should be none."""
+    time.sleep(seconds)
+    before = lib.stats("rtr", "to_rcv")
+    with lib.in_netns("snd"):
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    for n in range(40):
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, n % 2)
+        sock.sendto(bytes(100), ("10.9.2.2", 9))
+        time.sleep(0.02)
+    sock.close()
+    after = lib.stats("rtr", "to_rcv")
+    return sum(after[key] - before[key] for key in ("ecn_mark", "drops"))
+
+
+def memory_kb():
+    """What the machine's kernel and programs hold, without what it can drop at any time."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        info = {line.split(":")[0]: int(line.split()[1]) for line in file}
+    return info["MemTotal"] - info["MemAvailable"]
+
+
+def hour(args, flows, number):
+    """One hour; returns its record."""
+    record = {"hour": number, "missed": [], "legs": {}}
+    for case, warmup, seconds in LEGS:
+        r = leg(options_for(args, case, warmup, seconds), flows)
+        record["legs"][case] = {
+            "l_mean_ms": r["l"]["delay_ms"]["mean"], "l_p99_ms": r["l"]["delay_ms"]["p99"],
+            "c_mean_ms": r["c"]["delay_ms"]["mean"], "ratio": r["l"]["mbit"] / r["c"]["mbit"],
+            "utilization_pct": r["utilization_pct"], "packets": sum(r[q]["delay_ms"]["packets"] for q in "lc")}
+        for what, value, least, greatest in accept.bounds(case, r):
+            if not least <= value <= greatest:
+                record["missed"].append(f"{case}: {what}: {value:.4g} ({least:g} to {greatest:g})")
+    signals = after_a_pause(PAUSES_S[number % len(PAUSES_S)])
+    if signals:
+        record["missed"].append(f"{signals} marks and drops after a pause")
+    st = lib.stats("rtr", "to_rcv")
+    try:
+        lib.check_identities(st)
+    except lib.Failure as error:
+        record["missed"].append(str(error))
+    if (st["qlen"], st["backlog"], st["memory_used"]) != (0, 0, 0):
+        record["missed"].append(f"left: {st['qlen']} packets, {st['backlog']} bytes, {st['memory_used']} of memory")
+    return record | {"memory_kb": memory_kb(), "packets": st["packets"], "uptime_s": round(time.monotonic())}
+
+
+def main():
+    args = parse(sys.argv[1:])
+    dumbbell.run(f"insmod {args.module}")
+    allowed = dumbbell.run("sysctl -n net.ipv4.tcp_allowed_congestion_control").split()
+    dumbbell.run("sysctl -qw net.ipv4.tcp_allowed_congestion_control='" + " ".join([*allowed, "dctcp"]) + "'")
+    options = options_for(args, *LEGS[0])
+    dumbbell.build_topology(options)
+    flows = [dumbbell.add_flow(n, f) for n, f in enumerate(("l:dctcp", "c:cubic"), 1)]
+    dumbbell.mark_as_l4s()
+    dumbbell.build_bottleneck(options)
+    for number in range(args.first, args.last + 1):
+        record = hour(args, flows, number)
+        with open(args.out, "a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+        print("hour " + json.dumps(record), flush=True)
+
+
+if __name__ == "__main__":
+    main()
