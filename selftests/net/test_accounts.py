@@ -15,6 +15,7 @@ test_packets.py's business, whether marks and drops are the right ones that of o
 import contextlib
 import os
 import random
+import socket
 import time
 
 import frames
@@ -499,6 +500,47 @@ def change_of_every_option_500_times_under_TREE_accounts_agree(name):
         expect_equal(tree.sent() - before, 10, "packets through afterwards")
 
 
+@each(("recur", "random"), ("R27", "R28"))
+def every_codepoint_in_every_queue_with_TREE_signals_accounts_agree(name):
+    """All codepoints in their own queue and, by priority, in the other one; signals on departure and on
+    arrival, below overload and in it.
+    """
+    with Tree("htb", "1mbit", signal=int(name == "random"), step_thresh_us=50, ramp_us=100, limit=300, **HARSH) as tree:
+        for early in (0, 1):
+            for overload in (0, 1):
+                tree.change(drop_early=early, drop_overload=overload)
+                for n in range(240):
+                    sock = tree.mix.socket(ECNS[n % 4], False)
+                    priority = (0, 0x100001, 0x100002, 0x100003)[n // 4 % 4]
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, priority)
+                    tree.mix.send(ECNS[n % 4], 300)
+                    time.sleep(0.001)
+                tree.drain()
+        st = tree.check_all()[0]
+        marked = ("marked_classic", "marked_coupled")
+        for q, keys in (("c", ("dropped_aqm", "dropped_early", "dropped_overload", *marked)),
+                        ("l", ("dropped_aqm", "dropped_overload", "marked_native", *marked))):
+            for key in keys:
+                expect(st[q][key] > 0, f"the load caused no {key} of {q}")
+
+
+@test("R5")
+def idle_time_with_the_greatest_gains_forgets_and_does_not_wrap():
+    with Tree("htb", "1mbit", drop_overload=0, target=1, tupdate=100, alpha=2**31 - 1, beta=2**31 - 1) as tree:
+        for _ in range(100):
+            tree.mix.send(ECT1, 500)
+        time.sleep(0.05)
+        expect(tree.leaf()["prob"] > 0, "p' did not rise")
+        tree.change(target=4294967)
+        tree.drain()
+        for pause in (0.001, 5, 5000):
+            time.sleep(pause)
+            tree.mix.send(ECT1, 500)
+            time.sleep(0.1)
+            expect_equal(tree.leaf()["prob"], 0, f"p' after a pause of {pause} s")
+        tree.check_all()
+
+
 # E. GSO
 
 @each(GSO_PARENTS, ("05ed733b65ab",))
@@ -621,7 +663,8 @@ def stab_bytes(words, where, gso):
 
 
 STABS = {"ethernet": "overhead 100 linklayer ethernet", "atm": "overhead 40 linklayer atm",
-         "mpu": "mpu 84 overhead -10 linklayer ethernet", "adsl": "mtu 2047 tsize 128 overhead 10 linklayer adsl"}
+         "mpu": "mpu 84 overhead -10 linklayer ethernet", "adsl": "mtu 2047 tsize 128 overhead 10 linklayer adsl",
+         "short": "mtu 511 tsize 64 overhead 4 linklayer ethernet"}
 
 # 17 packets of four sizes in two families, each 100 bytes longer on the link.
 STAB_ETHERNET = [136, 17 * (2 * (64 + 200 + 1000 + 1474) + 4 * 20) + 136 * 100]

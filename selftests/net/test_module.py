@@ -234,6 +234,36 @@ def mov(register, value):
     return (0xB7, register, 0, value)
 
 
+@test("2026-64530")
+def filter_conntrack_takes_fragments_and_gives_the_packet_back():
+    """act_ct keeps the first fragment, and says so: neither sent nor dropped. With the second one comes the whole."""
+    with Bed() as bed:
+        done = lib.tc("filter add dev out parent 10: protocol ip prio 1 matchall action ct", bed.netns, check=False)
+        if done.returncode:
+            raise lib.Skip(f"no act_ct: {done.stderr.splitlines()[0] if done.stderr else ''}")
+        whole = frames.udp(b"f" * 64)
+        for n, (frag, part) in enumerate(((0x2000, whole[:40]), (5, whole[40:]))):
+            bed.sender.send(ether(n, 0x0800, ipv4(part, ecn=ECT1, ident=77, frag=frag)))
+            time.sleep(0.1)
+            st = bed.stats()
+            expect_equal((st["filter_dropped"], st["drops"], st["l"]["enqueued"]), (1, 0, n),
+                         f"kept by the filter, drops, queued after fragment {n + 1}")
+        lib.check_identities(bed.stats())
+
+
+@test("R16")
+def classes_are_names_only():
+    """They can be shown, and nothing can be attached to them."""
+    with Bed() as bed:
+        expect_equal(lib.tc("class show dev out parent 10:", bed.netns).stdout, "", "classes")
+        for words in ("qdisc add dev out parent 10:1 pfifo", "class add dev out parent 10: classid 10:1 htb rate 1mbit",
+                      "class del dev out classid 10:1", "filter add dev out parent 10:1 matchall classid 10:1"):
+            done = lib.tc(words, bed.netns, check=False)
+            expect(done.returncode != 0 and done.stderr, f"`tc {words}` was accepted, or refused without a word")
+        bed.send()
+        expect_equal([q["kind"] for q in lib.qdisc_dump(bed.netns, "out")], ["htb", "dualpi2"], "qdiscs")
+
+
 EXIT = (0x95, 0, 0, 0)
 CALL_REDIRECT = (0x85, 0, 0, 23)
 
