@@ -8,10 +8,12 @@ PLUGIN	:= build/tc/q_dualpi2.so
 
 help:
 	@echo 'make all        the module for the running kernel, and the tc plugin'
+	@echo 'make modules    the module alone; make plugin: the tc plugin alone'
 	@echo 'make install    install both on this machine (as root)'
 	@echo 'make uninstall  remove what install put there'
 	@echo 'make check      every test; installs what it needs, boots virtual machines'
 	@echo 'make check-debug  the tests of the qdisc alone, on a kernel with sanitizers, and the fuzzers'
+	@echo 'make fuzz-tc    the fuzzer of the tc front end, in user space'
 	@echo 'make torture    the long tests: goes on where it stopped; see docs/TESTING.md'
 	@echo 'make unit       the tests of the algorithm alone, in user space'
 	@echo 'make coverage   lines and branches of the algorithm that they reach'
@@ -44,12 +46,13 @@ build/net/traffic: selftests/net/traffic.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -static -o $@ $<
 
-build/fuzz/%: selftests/fuzz/%.c
+build/fuzz/%: selftests/fuzz/%.c include/uapi/linux/dualpi2.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -static -pthread -Iinclude/uapi -o $@ $<
 
 # It has the front end's tests in it, for their stand-ins for tc.
-build/fuzz/tc_line: selftests/fuzz/tc_line.c iproute2-patch/tc/q_dualpi2.c iproute2-patch/tests/test_q_dualpi2.c
+build/fuzz/tc_line: selftests/fuzz/tc_line.c iproute2-patch/tc/q_dualpi2.c iproute2-patch/tc/tc_plugin.h \
+		iproute2-patch/tests/test_q_dualpi2.c include/uapi/linux/dualpi2.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -g -O2 -Wall -Wextra -Werror -Wno-unused-function \
 		-fsanitize=address,undefined,float-cast-overflow,float-divide-by-zero -fno-sanitize-recover=all \
@@ -119,5 +122,5 @@ lint:
 clean:
 	rm -rf build
 
-.PHONY: help all modules plugin install uninstall check check-debug torture debug-kernel unit coverage mutants tdc demo \
+.PHONY: help all modules plugin install uninstall check check-debug torture debug-kernel fuzz-tc unit coverage mutants tdc demo \
 	accept iproute2 matrix deb rpm packages-check style lint clean

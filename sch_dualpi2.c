@@ -485,8 +485,8 @@ static void dualpi2_init_segment(struct sk_buff *seg, const struct Qdisc *sch,
 	*dualpi2_cb(seg) = *cb;
 }
 
-/* Let a queued packet count as longer than it is, everywhere. */
-static void dualpi2_lengthen(struct Qdisc *sch, struct sk_buff *skb, u32 bytes)
+/* Let a queued packet count as so many bytes more than it has, everywhere. */
+static void dualpi2_lengthen(struct Qdisc *sch, struct sk_buff *skb, s32 bytes)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	enum dualpi2_queue queue = (dualpi2_cb(skb)->flags & DUALPI2_CB_L) ?
@@ -501,8 +501,8 @@ static void dualpi2_lengthen(struct Qdisc *sch, struct sk_buff *skb, u32 bytes)
 /* Queue the segments of a GSO packet one by one.  The parents are about to
  * count one packet of the length that they know; they are told the difference.
  *
- * One segment left of many, in a queue that was empty (limit 1), counts as long
- * as they were together: parents half-way up are empty as yet, and kernels
+ * One segment left of many, in a queue that was empty (the limits allow no more),
+ * counts as long as they were together: parents half-way up are empty as yet, and kernels
  * before 2025 do not stand an update by 0 packets there.
  */
 static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
@@ -543,8 +543,8 @@ static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 	}
 	if (!queued)
 		return NET_XMIT_DROP;
-	if (queued == 1 && sch->q.qlen == 1 && bytes < orig_len)
-		dualpi2_lengthen(sch, last, orig_len - bytes);
+	if (queued == 1 && sch->q.qlen == 1)
+		dualpi2_lengthen(sch, last, (s32)(orig_len - bytes));
 	else if (queued != 1 || bytes != orig_len)
 		qdisc_tree_reduce_backlog(sch, 1 - queued, orig_len - bytes);
 	return NET_XMIT_SUCCESS;

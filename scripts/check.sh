@@ -26,6 +26,8 @@ for kernel in $kernels; do
 	[[ " 5.10 6.1 6.12 7.2 debug " == *" $kernel "* ]] ||
 		die "unknown kernel '$kernel' in KERNELS; kernels are 5.10 6.1 6.12 7.2 debug, or all"
 done
+[[ " ${suites[*]} " != *" fuzz "* || " $kernels " == *" debug "* ]] ||
+	say "fuzz: only the command lines of tc, because KERNELS has no debug"
 wants() { [[ " ${suites[*]} " == *" $1 "* ]]; }
 
 cd "$DUALPI2_ROOT"
@@ -167,7 +169,11 @@ for name in "${abuse[@]}"; do
 	begin "debug-$name" on_kernel debug "$name" "${options[@]}"
 done
 for kernel in $kernels; do
-	for name in "${programs[@]}"; do begin "$kernel-$name" on_kernel "$kernel" "$name"; done
+	for name in "${programs[@]}"; do
+		options=()
+		[ "$kernel-$name" != debug-module ] || options=(--append kmemleak=on)
+		begin "$kernel-$name" on_kernel "$kernel" "$name" "${options[@]}"
+	done
 done
 if wants tc; then
 	begin iproute2 scripts/test-iproute2.sh

@@ -37,7 +37,8 @@ out=$kernels/$kind
 mkdir -p "$kernels"
 exec 8>"$kernels/$kind.lock"
 flock 8
-made_of=$(cd "$configs" && cat "${parts[@]/%/.config}" | cksum)
+source=$("$DUALPI2_ROOT/scripts/linux-source.sh" ${refresh:+--refresh} 8>&-)
+made_of=$({ cd "$configs" && cat "${parts[@]/%/.config}" "$source/unpacked"; } | cksum)
 if [ -z "$refresh" ] && [ "$(cat "$out/made-of" 2>/dev/null)" = "$made_of" ]; then
 	cat "$out/env"
 	exit 0
@@ -49,8 +50,6 @@ done
 free_kb=$(df --output=avail -k "$kernels" | tail -n 1)
 [ "$free_kb" -ge 4000000 ] ||
 	die "only $((free_kb / 1024)) MB free in $kernels; building a kernel needs 4000, make room and run again"
-
-source=$("$DUALPI2_ROOT/scripts/linux-source.sh" ${refresh:+--refresh} 8>&-)
 
 say "building the $kind kernel with $(nproc) jobs (4 to 20 minutes, once); log in $out.log"
 rm -rf "$out"

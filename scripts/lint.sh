@@ -29,7 +29,7 @@ finds() {
 	log=$(mktemp)
 	"$@" >"$log" 2>&1
 	code=$?
-	grep -E "$pattern" "$log" | sort -u || [ "$code" -eq 0 ] || cat "$log"
+	grep -E "$pattern" "$log" | sort -u || [ "$code" -eq 0 ] || { cat "$log"; echo "code $code: $*"; }
 	rm -f "$log"
 }
 diagnostics='(warning|error|style|performance|portability|note): .*\[|: (warning|error): |^(WARNING|ERROR|CHECK)|[Ee]rror [0-9]|command not found'
@@ -56,6 +56,7 @@ module_sparse() { module sparse C=2 CF='-D__CHECK_ENDIAN__' CC="$KCC"; }
 include=(-std=gnu11 -DDUALPI2_PLUGIN -Iinclude/uapi -Iiproute2-patch/tc -Iselftests/unit/include -Iinclude "-I$work")
 mapfile -t core < <(files iproute2-patch/tc/q_dualpi2.c)
 # unit.c includes the others of its directory; trace_pc is a part of a module.
+[ ${#core[@]} -gt 0 ] || die "git lists no file in $DUALPI2_ROOT; is it a clone, and yours?"
 mapfile -t programs < <(files 'iproute2-patch/tc/*.c' 'iproute2-patch/tests/*.c' 'selftests/*.c' |
 	grep -vE '^selftests/(unit/test_|fuzz/trace_pc/)')
 
@@ -95,7 +96,8 @@ user_clang_tidy() {
 # Does the algorithm lose bits or a sign anywhere in the unit tests? The tests themselves may.
 user_conversions() {
 	clang -O1 -g -w -fsanitize=implicit-conversion "${include[@]}" -o "$work/conversions" selftests/unit/unit.c -lm &&
-		"$work/conversions" 2>&1 >/dev/null | grep -E '^[^ ]*net/dualpi2\.h:.*runtime error' | sort -u
+		"$work/conversions" >"$work/conversions.log" 2>&1 || echo "the unit tests do not pass under clang"
+	grep -E '^[^ ]*net/dualpi2\.h:.*runtime error' "$work/conversions.log" | sort -u
 }
 # variableScope: the kernel declares at the head of a function; unusedStructMember: layouts, written as a whole;
 # arithOperationsOnVoidPointer: GNU C, as in the kernel.

@@ -24,12 +24,14 @@ esac
 mkdir -p "$DUALPI2_CACHE"
 exec 7>"$tree.lock"
 flock 7
-if [ -z "$refresh" ] && [ -s "$tree/unpacked" ]; then
+# The mark in it says of what it was made.
+patch=$DUALPI2_ROOT/selftests/debug/uml-stacktrace.patch
+if [ -z "$refresh" ] && grep -q -s -x -F "$(cksum <"$patch")" "$tree/unpacked"; then
 	echo "$tree"
 	exit 0
 fi
 
-for tool in dpkg-deb xz tar; do
+for tool in dpkg-deb xz tar patch; do
 	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
 done
 free_kb=$(df --output=avail -k "$DUALPI2_CACHE" | tail -n 1)
@@ -61,9 +63,12 @@ unpack "$deb" "$new" ||
 for part in Kconfig scripts/checkpatch.pl scripts/coccinelle tools/testing/selftests/tc-testing/tdc.py; do
 	[ -e "$new/$part" ] || die "${deb##*/} holds no $part; it has moved, see $package"
 done
-patch -s -p1 -d "$new" <"$DUALPI2_ROOT/selftests/debug/uml-stacktrace.patch" ||
-	die "selftests/debug/uml-stacktrace.patch does not fit ${deb##*/}; bring it up to date"
-basename "$deb" >"$new/unpacked"
+patch -s -p1 -d "$new" <"$patch" ||
+	die "${patch#"$DUALPI2_ROOT"/} does not fit ${deb##*/}; bring it up to date"
+{
+	basename "$deb"
+	cksum <"$patch"
+} >"$new/unpacked"
 rm -rf "$tree" "$download"
 mv "$new" "$tree"
 echo "$tree"

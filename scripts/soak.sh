@@ -25,7 +25,7 @@ cd "$DUALPI2_ROOT"
 work=$DUALPI2_ROOT/build/soak
 mkdir -p "$work"
 exec 7>"$work/lock"
-flock -n 7 || die "another soak.sh is at work here"
+[ -n "$report_only" ] || flock -n 7 || die "another soak.sh is at work here"
 # Hours of another module do not count.
 of=$(cat sch_dualpi2.c include/net/*.h include/uapi/linux/*.h include/compat/*.h | cksum | cut -d' ' -f1)
 log=$work/hours-$of
@@ -41,10 +41,14 @@ report() {
 		    print(f"# {case}: " + ", ".join(
 		        f"{key} {min(leg[key] for leg in legs):.4g} to {max(leg[key] for leg in legs):.4g}" for key in legs[0]))
 		# A machine's memory at the end of each of its hours but the first, when all caches are filled.
-		runs, grown = {}, 0
+		runs, before = [], 0
 		for h in hours:
-		    runs.setdefault(h["hour"] - (h["hour"] - 1) % 12, []).append(h["memory_kb"])
-		for first, held in runs.items():
+		    if not runs or h["uptime_s"] < before:
+		        runs.append((h["hour"], []))
+		    before = h["uptime_s"]
+		    runs[-1][1].append(h["memory_kb"])
+		for first, held in runs:
+		    held = held[1:] or held
 		    print(f"# memory from hour {first} on, kB: {held[0]} ... {held[-1]}, at most {max(held)}")
 		    if len(held) > 2 and max(held[len(held) // 2:]) > 1.1 * max(held[:len(held) // 2]):
 		        missed.append(f"memory of the machine from hour {first} on grew: {held}")
@@ -59,6 +63,9 @@ if [ -n "$report_only" ]; then
 	exit
 fi
 
+vm=''
+trap '[ -z "$vm" ] || { kill "$vm"; wait "$vm"; }' EXIT
+trap 'exit 130' INT TERM HUP
 scripts/setup.sh
 module=$(scripts/build-for.sh plain "$DUALPI2_ROOT/build/plain")
 make --no-print-directory plugin >&2
@@ -66,14 +73,15 @@ mkdir -p build/lab
 cc -std=gnu11 -O2 -Wall -o build/lab/delaymeter selftests/lab/delaymeter.c
 while done_hours=$(wc -l <"$log") && [ "$done_hours" -lt "$hours" ]; do
 	first=$((done_hours + 1))
-	# Machines begin at fixed hours, so that an interrupted one is not taken for two.
 	last=$(((done_hours / part + 1) * part))
 	[ "$last" -le "$hours" ] || last=$hours
 	say "hours $first to $last of $hours (2 to 5 minutes each)"
-	# 50 days of waiting are not hung tasks.
-	scripts/run-vm.sh --kernel plain --memory 2G --timeout 86400 --append 'hung_task_timeout_secs=0' -- \
+	scripts/run-vm.sh --kernel plain --memory 2G --timeout 86400 -- \
 		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" "$DUALPI2_CACHE/venv/bin/python" selftests/lab/soak.py \
 		--first "$first" --last "$last" --module "$module" --delaymeter "$DUALPI2_ROOT/build/lab/delaymeter" \
-		--out "$log" | grep --line-buffered '^hour' | cut -c1-150 >&2
+		--out "$log" >"$work/last.log" 2>&1 7>&- &
+	vm=$!
+	wait "$vm" || { tail -n 5 "$work/last.log" >&2; die "hours $first to $last ended early; see $work/last.log"; }
+	vm=''
 done
 report

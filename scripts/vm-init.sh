@@ -143,7 +143,7 @@ stage2() {
 		# Twice: the first scan takes for a leak what is just on its way.
 		for _ in 1 2; do
 			sleep 6
-			echo scan >/sys/kernel/debug/kmemleak
+			echo scan >/sys/kernel/debug/kmemleak || echo "BUG: kmemleak has turned itself off" >/dev/kmsg
 		done
 		while IFS= read -r line; do echo "kmemleak: $line" >/dev/kmsg; done </sys/kernel/debug/kmemleak
 	fi

@@ -839,8 +839,7 @@ static void model_newqdisc(const uint8_t *data, int len, uint16_t flags, int err
 				fault("good options are refused: %s", text);
 		}
 		/* The core changes a size table last, when the options are in. */
-		if (path == CHANGE && target->state == DUALPI2 && a.p[TCA_OPTIONS] &&
-		    a.p[TCA_STAB] && good && !ours)
+		if (target && target->state == DUALPI2 && a.p[TCA_OPTIONS] && a.p[TCA_STAB] && !ours)
 			model_unsure(dev, target);
 		return;
 	}
@@ -1277,6 +1276,15 @@ static void answered(const struct sequence *seq, const struct step *step, int er
 		break;
 	case RTM_NEWLINK:
 		model_newlink(data, step->len, error);
+		break;
+	case RTM_DELTCLASS:
+		/* A class of the parent, and with it what was in it. */
+		if (error || step->len < sizeof(tcm))
+			break;
+		memcpy(&tcm, data, sizeof(tcm));
+		dev = device_of(tcm.tcm_ifindex);
+		if (dev)
+			model_unsure(dev, slot_of(dev, tcm.tcm_handle));
 		break;
 	case RTM_GETQDISC:
 		if (step->oracle)

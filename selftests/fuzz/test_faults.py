@@ -467,10 +467,12 @@ def buffers_move():
 
 def passes_with_moving_buffers(program, *words):
     with buffers_move():
+        # Their maps are those of their own runs.
+        environment = {k: v for k, v in os.environ.items() if k != "DUALPI2_MAPS"} | {"DUALPI2_BUFFERS_MOVE": "1"}
         done = subprocess.run([sys.executable, os.path.join(NET, program), *words], capture_output=True, text=True,
-                              check=False, env=os.environ | {"DUALPI2_BUFFERS_MOVE": "1"})
+                              check=False, env=environment)
     failed = re.findall(r"^not ok.*$", done.stdout, re.M)
-    passed = len(re.findall(r"^ok ", done.stdout, re.M))
+    passed = len(re.findall(r"^ok (?!.* # SKIP)", done.stdout, re.M))
     lib.note(f"{passed} passed with moving buffers")
     expect(not failed and not done.returncode and passed, f"{failed or done.stderr[-1000:]}")
 

@@ -109,6 +109,8 @@ def no_complaint():
             with open(KMEMLEAK, "w", encoding="ascii") as file:
                 file.write("scan")
         except OSError:
+            with open("/proc/cmdline", encoding="ascii") as words:
+                expect("kmemleak=on" not in words.read(), "kmemleak has turned itself off")
             note("kmemleak is off: boot with kmemleak=on")
             return
         time.sleep(6)

@@ -14,23 +14,7 @@
  *	    can be read and mapped; what is written is ignored and clears it
  *   base   address and size of the text, as "0x... N"; "0x0 0": not loaded
  *
- * To build both, for the kernel whose headers are in KDIR (and ARCH=um for a
- * user-mode kernel; scripts/build-module.sh sees to that itself):
- *
- *   mkdir -p build/trace_pc && cp selftests/fuzz/trace_pc/[Kt]* build/trace_pc &&
- *   make -C $KDIR M=$PWD/build/trace_pc modules &&
- *   scripts/build-module.sh $KDIR build/traced \
- *	KBUILD_EXTRA_SYMBOLS=$PWD/build/trace_pc/Module.symvers \
- *	CFLAGS_sch_dualpi2.o="-fsanitize-coverage=trace-pc \
- *		-fno-gcse -fno-cse-follow-jumps -fno-crossjumping"
- *
- * The last three keep the calls apart in user-mode Linux, where the address of the
- * function is put into a register first: each call then has a relocation of its
- * own, which is how objdump is asked for all blocks.
- *
- * and to use them, dualpi2_trace_pc.ko first:
- *
- *   insmod build/trace_pc/dualpi2_trace_pc.ko; insmod build/traced/sch_dualpi2.ko
+ * scripts/build-traced.sh builds both.  This one is to be loaded first.
  *
  * The base is learned when the watched module is loaded, so that the function
  * itself looks nothing up.  Loaded again, the module has another base and the
