@@ -23,6 +23,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 OURS = ("sch_dualpi2.c", "include/net/dualpi2.h", "include/compat/compat.h")
 # The core wants them and has no call for them: find() knows no class.
 NEVER = ("dualpi2_leaf", "dualpi2_unbind_filter")
+# One of its ways is TC_ACT_CONSUMED, which no action gives a qdisc in 7.2: act_ct wants clsact. Stock kernels test it.
+NOT_IN_7_2 = "switch (dualpi2_compat_classify("
 # Functions of sch_dualpi2.c that no packet reaches.
 CONTROL = re.compile(r"^dualpi2_(change|init|destroy|dump|dump_stats|parse|parse_nest|parse_knob|refuse|marks|leaf|"
                      r"find|bind_filter|unbind_filter|tcf_block|walk|module_init|module_exit|params_init|config_init|ramp_us)$")
@@ -159,7 +161,7 @@ def main():
         if not name or function in NEVER or found[offset]:
             continue
         line = int(number.split(" ")[0])
-        if "rcu_dereference" in sources[name][line - 1]:
+        if any(text in sources[name][line - 1] for text in ("rcu_dereference", NOT_IN_7_2)):
             continue
         part = "control" if any(CONTROL.match(frame[0]) for frame in where[offset]) else "packet"
         copies[part, function, f"{name}:{number}"][tuple(where[offset][1:])].append(offset in reached)

@@ -664,7 +664,7 @@ def stab_bytes(words, where, gso):
 
 STABS = {"ethernet": "overhead 100 linklayer ethernet", "atm": "overhead 40 linklayer atm",
          "mpu": "mpu 84 overhead -10 linklayer ethernet", "adsl": "mtu 2047 tsize 128 overhead 10 linklayer adsl",
-         "short": "mtu 511 tsize 64 overhead 4 linklayer ethernet"}
+         "short": "mtu 511 tsize 64 overhead 4 mpu 84 linklayer ethernet"}
 
 # 17 packets of four sizes in two families, each 100 bytes longer on the link.
 STAB_ETHERNET = [136, 17 * (2 * (64 + 200 + 1000 + 1474) + 4 * 20) + 136 * 100]
