@@ -21,7 +21,7 @@ fi
 kernel=$1 out=$2
 shift 2
 case $kernel in
-debug | plain | kcsan) assignments=$("$DUALPI2_ROOT/scripts/debug-kernel.sh" "$kernel") ;;
+debug | plain) assignments=$("$DUALPI2_ROOT/scripts/debug-kernel.sh" "$kernel") ;;
 *) assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" "${parts[@]}" "$kernel") ;;
 esac
 eval "$assignments"

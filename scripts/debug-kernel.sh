@@ -4,10 +4,9 @@
 # debug-kernel.sh - build a kernel for tests that no stock kernel can do, from Debian's linux-source, and keep it in
 # the cache directory. run-vm.sh --kernel boots it, build-for.sh builds the module for it.
 #
-# usage: debug-kernel.sh [--refresh] debug|plain|kcsan
+# usage: debug-kernel.sh [--refresh] debug|plain
 #          debug  user-mode Linux with KASAN, UBSAN, lockdep, kmemleak, fault injection (about 8 minutes to build)
 #          plain  user-mode Linux without them, for long runs
-#          kcsan  x86 with the data race detector, for two processors under QEMU
 #        --refresh  build it again, from today's source
 #
 # Prints, for eval, what kernel.sh prints of a stock kernel. The configurations are in selftests/debug.
@@ -16,7 +15,7 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-usage='usage: debug-kernel.sh [--refresh] debug|plain|kcsan'
+usage='usage: debug-kernel.sh [--refresh] debug|plain'
 refresh=''
 if [ "${1-}" = --refresh ]; then
 	refresh=1
@@ -26,9 +25,8 @@ fi
 kind=$1
 configs=$DUALPI2_ROOT/selftests/debug
 case $kind in
-debug) parts=(base uml debug) arch=um target=linux image=linux ;;
-plain) parts=(base uml) arch=um target=linux image=linux ;;
-kcsan) parts=(base kcsan) arch=x86_64 target=bzImage image=arch/x86/boot/bzImage ;;
+debug) parts=(base uml debug) ;;
+plain) parts=(base uml) ;;
 *) die "unknown kernel '$kind'; $usage" ;;
 esac
 
@@ -54,14 +52,14 @@ free_kb=$(df --output=avail -k "$kernels" | tail -n 1)
 say "building the $kind kernel with $(nproc) jobs (4 to 20 minutes, once); log in $out.log"
 rm -rf "$out"
 mkdir -p "$out"
-kmake() { make -s -C "$source" ARCH="$arch" O="$out" -j"$(nproc)" "$@" >>"$out.log" 2>&1 8>&-; }
+kmake() { make -s -C "$source" ARCH=um O="$out" -j"$(nproc)" "$@" >>"$out.log" 2>&1 8>&-; }
 : >"$out.log"
 (cd "$configs" && cat "${parts[@]/%/.config}") >"$out/fragment"
 kmake KCONFIG_ALLCONFIG="$out/fragment" allnoconfig || die "cannot configure; see $out.log"
 # An option that is not there any more, or whose needs are not met, is silently off.
 lost=$(grep -v -x -F -f "$out/.config" "$out/fragment" | grep -E '^CONFIG_[A-Z0-9_]+=' | grep -v '=n$' || true)
 [ -z "$lost" ] || die "this kernel does not take: $(tr '\n' ' ' <<<"$lost")"
-kmake "$target" modules || die "the build failed: $(grep -E -m3 'error|Error' "$out.log"); see $out.log"
+kmake linux modules || die "the build failed: $(grep -E -m3 'error|Error' "$out.log"); see $out.log"
 kmake INSTALL_MOD_PATH="$out/root" modules_install || die "cannot install the lists of modules; see $out.log"
 
 release=$(cat "$out/include/config/kernel.release")
@@ -70,7 +68,7 @@ find "$out" -type f \( -name '*.o' -o -name '*.a' -o -name '.*.cmd' -o -name 'vm
 	! -path "$out/scripts/*" ! -path "$out/tools/*" ! -name vmlinux.symvers -delete
 # shellcheck source=/dev/null
 debian=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
-printf '%s=%q\n' KREL "$release" KIMG "$out/$image" KMODS "$out/root/lib/modules/$release" \
+printf '%s=%q\n' KREL "$release" KIMG "$out/linux" KMODS "$out/root/lib/modules/$release" \
 	KDIR "$out" KCC gcc KDEBIAN "$debian" >"$out/env"
 echo "$made_of" >"$out/made-of"
 cat "$out/env"

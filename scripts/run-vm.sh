@@ -14,7 +14,7 @@ usage() {
 	usage: scripts/run-vm.sh [options] -- COMMAND [ARGS]
 
 	  --kernel X.Y        Debian kernel to boot (default 6.1, or the one installed in DIR); see scripts/kernel.sh.
-	                      debug, plain: user-mode Linux, always in virtual time; kcsan; see scripts/debug-kernel.sh
+	                      debug, plain: user-mode Linux, always in virtual time; see scripts/debug-kernel.sh
 	  --root DIR          boot this Debian tree; scripts/root.sh makes one
 	  --virtual-time      one instruction is one nanosecond, idle time passes at once (1 CPU, emulated)
 	  --cpus N            default 1
@@ -121,7 +121,7 @@ if [ -z "$kernel" ] && [ "$root" != / ]; then
 else
 	# Assignments first: a failure inside eval "$(...)" would go unnoticed.
 	case $kernel in
-	debug | plain | kcsan) assignments=$("$DUALPI2_ROOT/scripts/debug-kernel.sh" "$kernel") ;;
+	debug | plain) assignments=$("$DUALPI2_ROOT/scripts/debug-kernel.sh" "$kernel") ;;
 	*) assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" "${kernel:-6.1}") ;;
 	esac
 	eval "$assignments"

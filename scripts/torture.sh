@@ -11,7 +11,7 @@
 #
 # How much, from the environment: FUZZ (netlink messages, 100000000), LINES (tc command lines, 10000000), FRAMES
 # (frames, 200000), STORM (changes and replacements, 2000000), TEARDOWNS (namespaces, 10000), RUNS (of the network
-# tests, 20), HOURS (virtual, of soak, 24), RACES (changes with two processors, 20000).
+# tests, 20), HOURS (virtual, of soak, 24).
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -27,7 +27,6 @@ steps() {
 	lines    command lines of tc, the options that the kernel shows, in user space
 	mutants  every generated change of the algorithm: for 95 of 100 a unit test has to fail
 	flakes   the network tests again and again, on the plain kernel: none may fail once
-	races    storm and dumps on two processors, on the kernel with KCSAN
 	END
 }
 case ${1-} in
@@ -41,7 +40,7 @@ case ${1-} in
 	;;
 esac
 of=$(cat Kbuild sch_dualpi2.c include/*/*.h include/uapi/linux/*.h iproute2-patch/tc/*.[ch] | cksum | cut -d' ' -f1)
-amounts="${FUZZ-} ${LINES-} ${FRAMES-} ${STORM-} ${TEARDOWNS-} ${RUNS-} ${HOURS-} ${RACES-}"
+amounts="${FUZZ-} ${LINES-} ${FRAMES-} ${STORM-} ${TEARDOWNS-} ${RUNS-} ${HOURS-}"
 work=$DUALPI2_ROOT/build/torture/$of
 mkdir -p "$work"
 
@@ -78,7 +77,6 @@ in_vm() {
 	else
 		unset DUALPI2_TRACE_PC
 	fi
-	[ "$kernel" != kcsan ] || options=(--cpus 2)
 	[ -z "${KMEMLEAK-}" ] || options+=(--append kmemleak=on)
 	DUALPI2_MODULE=$module scripts/run-vm.sh --kernel "$kernel" --memory 3G --timeout 86400 "${options[@]}" -- \
 		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" "$@"
@@ -117,10 +115,6 @@ step_flakes() {
 		echo "$run runs without a failure"
 	done
 }
-step_races() {
-	DUALPI2_STORM_TWO=1 DUALPI2_STORM_MESSAGES=${RACES:-20000} DUALPI2_STORM_NAMESPACES=50 \
-		in_vm kcsan "$python" selftests/fuzz/test_storm.py
-}
 
 run_step() {
 	local step=$1 code=0 began=$SECONDS
@@ -144,7 +138,6 @@ for step in "${wanted[@]}"; do
 	case $step in
 	netlink | storm | frames) scripts/build-traced.sh >&2 ;;
 	flakes) scripts/build-for.sh plain build/plain >&2 ;;
-	races) scripts/build-for.sh kcsan build/kcsan >&2 ;;
 	esac
 done
 DUALPI2_TC_STOCK=$(scripts/tc.sh)
