@@ -81,8 +81,8 @@ begin() {
 
 release_of() ( # X.Y: the Debian release that has this kernel
 	if [ "$1" = debug ]; then
-		# The one whose source it is made of.
-		echo forky
+		# Any would do; this one is there for 6.1.
+		echo bookworm
 		return
 	fi
 	assignments=$(scripts/kernel.sh "$1")
