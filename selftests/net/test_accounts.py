@@ -534,7 +534,10 @@ def idle_time_with_the_greatest_gains_forgets_and_does_not_wrap():
         tree.change(target=4294967)
         tree.drain()
         for pause in (0.001, 5, 5000):
+            # The integral of one period is greatest with the greatest of these.
+            tree.change(tupdate=100 if pause < 5000 else 4294967)
             time.sleep(pause)
+            expect_equal(tree.leaf()["prob"], 0, f"p' in a pause of {pause} s")
             tree.mix.send(ECT1, 500)
             time.sleep(0.1)
             expect_equal(tree.leaf()["prob"], 0, f"p' after a pause of {pause} s")
