@@ -25,6 +25,9 @@ OURS = ("sch_dualpi2.c", "include/net/dualpi2.h", "include/compat/compat.h")
 NEVER = ("dualpi2_leaf", "dualpi2_unbind_filter")
 # One of its ways is TC_ACT_CONSUMED, which no action gives a qdisc in 7.2: act_ct wants clsact. Stock kernels test it.
 NOT_IN_7_2 = "switch (dualpi2_compat_classify("
+# Where dualpi2_pi_step() is for an idle queue, what follows a delay above target: the delay is 0 there. Its copy for
+# updates has no block on this line.
+NOT_IDLE = "if (ratio > DUALPI2_LATE_MAX_RATIO)"
 # Functions of sch_dualpi2.c that no packet reaches.
 CONTROL = re.compile(r"^dualpi2_(change|init|destroy|dump|dump_stats|parse|parse_nest|parse_knob|refuse|marks|leaf|"
                      r"find|bind_filter|unbind_filter|tcf_block|walk|module_init|module_exit|params_init|config_init|ramp_us)$")
@@ -161,7 +164,7 @@ def main():
         if not name or function in NEVER or found[offset]:
             continue
         line = int(number.split(" ")[0])
-        if any(text in sources[name][line - 1] for text in ("rcu_dereference", NOT_IN_7_2)):
+        if any(text in sources[name][line - 1] for text in ("rcu_dereference", NOT_IN_7_2, NOT_IDLE)):
             continue
         part = "control" if any(CONTROL.match(frame[0]) for frame in where[offset]) else "packet"
         copies[part, function, f"{name}:{number}"][tuple(where[offset][1:])].append(offset in reached)
