@@ -134,13 +134,7 @@ tests() { find "$1" -name 'test_*.py' -printf '%s %f\n' | sort -rn | sed -E 's/.
 rm -rf "$logs"/*.code "$logs/maps"
 mkdir "$logs/maps"
 # Each suite is a group of processes, so that none is left when this one is interrupted.
-stop() {
-	local group
-	trap '' INT TERM HUP
-	for group in $(jobs -p); do kill -s TERM -- "-$group" 2>/dev/null || true; done
-	wait
-}
-trap stop EXIT
+trap stop_jobs EXIT
 trap 'exit 130' INT TERM HUP
 set -m
 make --no-print-directory plugin >&2

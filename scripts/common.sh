@@ -14,6 +14,14 @@ say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 # die "what failed; what to do"
 die() { say "$*"; exit 1; }
 
+# stop_jobs: end this shell's jobs and what they started; with "set -m" each is a group of processes.
+stop_jobs() {
+	local group
+	trap '' INT TERM HUP
+	for group in $(jobs -p); do kill -s TERM -- "-$group" 2>/dev/null || true; done
+	wait
+}
+
 # retry N COMMAND [ARGS]: up to N attempts, waiting 2, 4, 8 ... s between them.
 # What the command printed on stderr is shown only once, after the last failure.
 # Returns the command's own code.

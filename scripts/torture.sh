@@ -23,6 +23,7 @@ steps() {
 	netlink  messages to the configuration, guided by coverage, on the debug kernel
 	soak     virtual hours of traffic, each within the bands (scripts/soak.sh), on the plain kernel
 	storm    changes, replacements, ends of namespaces under traffic, on the debug kernel, with kmemleak
+	race     changes and replacements on one CPU, traffic and dumps on another, on stock 6.1, in real time
 	frames   damaged frames and descriptions of GSO, byte for byte, on the debug kernel
 	lines    command lines of tc, the options that the kernel shows, in user space
 	mutants  every generated change of the algorithm: for 95 of 100 a unit test has to fail
@@ -77,6 +78,8 @@ in_vm() {
 	else
 		unset DUALPI2_TRACE_PC
 	fi
+	# User-mode Linux has one CPU.
+	[ "$kernel" != 6.1 ] || options+=(--cpus 2)
 	[ -z "${KMEMLEAK-}" ] || options+=(--append kmemleak=on)
 	DUALPI2_MODULE=$module scripts/run-vm.sh --kernel "$kernel" --memory 3G --timeout 86400 "${options[@]}" -- \
 		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" "$@"
@@ -96,6 +99,9 @@ step_soak() { scripts/soak.sh "${HOURS:-24}"; }
 step_storm() {
 	KMEMLEAK=1 DUALPI2_STORM_MESSAGES=${STORM:-2000000} DUALPI2_STORM_NAMESPACES=${TEARDOWNS:-10000} \
 		in_vm debug "$python" selftests/fuzz/test_storm.py
+}
+step_race() {
+	DUALPI2_STORM_TWO=1 DUALPI2_STORM_MESSAGES=${STORM:-2000000} in_vm 6.1 "$python" selftests/fuzz/test_storm.py
 }
 step_frames() { DUALPI2_FUZZ_FRAMES=${FRAMES:-200000} in_vm debug "$python" selftests/fuzz/test_fuzz_packets.py; }
 step_lines() { DUALPI2_FUZZ_LINES=${LINES:-10000000} build/fuzz/tc_line selftests/fuzz/corpus/tc; }
@@ -137,26 +143,20 @@ make --no-print-directory plugin build/net/traffic build/fuzz/netlink build/fuzz
 for step in "${wanted[@]}"; do
 	case $step in
 	netlink | storm | frames) scripts/build-traced.sh >&2 ;;
+	race) scripts/build-for.sh 6.1 build/6.1 W=1 KCFLAGS=-Werror >&2 ;;
 	flakes) scripts/build-for.sh plain build/plain >&2 ;;
 	esac
 done
 DUALPI2_TC_STOCK=$(scripts/tc.sh)
 export DUALPI2_TC_STOCK
 
-stop() {
-	local group
-	trap '' INT TERM HUP
-	for group in $(jobs -p); do kill -s TERM -- "-$group" 2>/dev/null || true; done
-	wait
-}
-trap stop EXIT
+trap stop_jobs EXIT
 trap 'exit 130' INT TERM HUP
 set -m
 for step in "${wanted[@]}"; do
 	if grep -q -s '^good' "$work/$step.result" && grep -q -x -F "$amounts" "$work/$step.result"; then
 		continue
 	fi
-	rm -f "$work/$step.new"
 	while [ "$(jobs -rp | wc -l)" -ge 2 ]; do
 		wait -n || true
 	done

@@ -3,11 +3,10 @@
 """Which basic blocks of the module have run, from the maps of trace_pc/ that test programs left.
 
 A block is where the compiler put its call of __sanitizer_cov_trace_pc(), if the source line is one of ours:
-blocks of the kernel's inline functions are not, nor what its macros for RCU add under lockdep, nor reports of
-UBSAN. A function that was
-inlined at several places has a copy of each block at each: it counts once, and is reached if all of its blocks of
-that line were in one copy, because in some copies some cannot be (p' does not rise in an idle queue). The packet
-path is everything but netlink, init and destroy. As KTAP: a test fails if a block has not run.
+blocks of the kernel's inline functions are not, nor what its macros for RCU add under lockdep, nor reports of UBSAN.
+A function that was inlined at several places has a copy of each block at each: it counts once, and is reached if all
+of its blocks of that line were in one copy, because in some copies some cannot be (p' does not rise in an idle
+queue). The packet path is everything but netlink, init and destroy. As KTAP: a test fails if a block has not run.
 """
 
 import argparse
@@ -23,7 +22,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 OURS = ("sch_dualpi2.c", "include/net/dualpi2.h", "include/compat/compat.h")
 # The core wants them and has no call for them: find() knows no class.
 NEVER = ("dualpi2_leaf", "dualpi2_unbind_filter")
-# One of its ways is TC_ACT_CONSUMED, which no action gives a qdisc in 7.2: act_ct wants clsact. Stock kernels test it.
+# One of its ways is TC_ACT_CONSUMED, which no action gives a qdisc in 7.2: act_ct wants clsact. On 5.10
+# filter_conntrack_takes_fragments_and_gives_the_packet_back goes there.
 NOT_IN_7_2 = "switch (dualpi2_compat_classify("
 # Where dualpi2_pi_step() is for an idle queue, what follows a delay above target: the delay is 0 there. Its copy for
 # updates has no block on this line.
@@ -55,6 +55,12 @@ def functions(module):
         yield re.search(r"<([^>]+)>:", part)[1], codes
 
 
+def calls_hook(code, known):
+    """Is this call one of HOOK, by name or by a register with that known value?"""
+    register = re.fullmatch(r"\*%(\w+)", code.operands)
+    return (known.get(register[1]) if register else code.symbol) == HOOK
+
+
 def hooks(codes):
     """{offset behind a call of HOOK: does what follows only report an error?} of one function.
 
@@ -68,8 +74,7 @@ def hooks(codes):
         here = todo.pop()
         code, known = codes[here], dict(state[here])
         if code.name.startswith("call"):
-            register = re.fullmatch(r"\*%(\w+)", code.operands)
-            if (known.get(register[1]) if register else code.symbol) == HOOK:
+            if calls_hook(code, known):
                 found.add(here)
             known = {k: v for k, v in known.items() if k not in SCRATCH}
         elif not code.name.startswith(("j", "cmp", "test", "push", "ret", "nop")):
@@ -90,8 +95,9 @@ def hooks(codes):
             if way not in state or merged != state[way]:
                 state[way] = merged
                 todo.append(way)
+    # What was believed of a call on the way may have been withdrawn.
     return {after[n]: only_reports(codes, after, after[n]) for n in order
-            if n in after and n in found and final_is_hook(codes[n], state[n])}
+            if n in after and n in found and calls_hook(codes[n], state[n])}
 
 
 def only_reports(codes, after, here):
@@ -104,12 +110,6 @@ def only_reports(codes, after, here):
             return False
         here = after[here]
     return False
-
-
-def final_is_hook(code, known):
-    """What was believed of a call on the way may have been withdrawn."""
-    register = re.fullmatch(r"\*%(\w+)", code.operands)
-    return (known.get(register[1]) if register else code.symbol) == HOOK
 
 
 def blocks(module):
@@ -171,9 +171,11 @@ def main():
     counts, missed = collections.Counter(), []
     for (part, function, place), blocks_of in copies.items():
         counts[part] += 1
-        # A place that control and packet path share is reached if either did.
-        both = [found for other in ("packet", "control") for found in copies.get((other, function, place), {}).values()]
-        if any(all(found) for found in (both if place.startswith("include/") else blocks_of.values())):
+        found = list(blocks_of.values())
+        # Of the algorithm, what a change of options shares with the packet path is reached if that did.
+        if part == "control" and place.startswith("include/"):
+            found += copies.get(("packet", function, place), {}).values()
+        if any(all(copy) for copy in found):
             counts[part + " reached"] += 1
         else:
             missed.append((part, f"{place} {function}"))

@@ -9,9 +9,7 @@ is coverage.py's business.
 
 It is not the place for single cases of messages: those are in selftests/net/test_netlink.py.
 
-DUALPI2_FUZZ            the fuzzer, if it is not to be compiled here
-DUALPI2_FUZZ_MESSAGES   how many [1000000 in a kernel that has kmemleak or is user-mode, else 20000]
-DUALPI2_FUZZ_SEED       [1]
+The environment: DUALPI2_FUZZ_MESSAGES, how many (1000000 in user-mode Linux, else 20000); DUALPI2_FUZZ_SEED (1).
 """
 import glob
 import os
@@ -26,30 +24,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "net"))
 import lib  # noqa: E402
 from lib import Failure, expect, expect_equal, note, test  # noqa: E402
 
-FUZZ = os.environ.get("DUALPI2_FUZZ") or os.path.join(lib.ROOT, "build/fuzz/netlink")
 CORPUS = os.path.join(HERE, "corpus/netlink")
 WORK = f"/tmp/dualpi2-fuzz-{os.getpid()}"
-# Registers that a call does not keep.
-
-
-def build():
-    """Compile the fuzzer if it is older than its source."""
-    source = os.path.join(HERE, "netlink.c")
-    if "DUALPI2_FUZZ" in os.environ or (
-            os.path.exists(FUZZ) and os.path.getmtime(FUZZ) >= os.path.getmtime(source)):
-        return
-    os.makedirs(os.path.dirname(FUZZ), exist_ok=True)
-    lib.run(["cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-static",
-             "-I" + os.path.join(lib.ROOT, "include/uapi"), "-o", FUZZ, source])
-
-
-def debug_kernel():
-    with open("/proc/cpuinfo", encoding="ascii") as file:
-        return os.path.exists("/sys/kernel/debug/kmemleak") or "User Mode Linux" in file.read()
 
 
 def messages():
-    return int(os.environ.get("DUALPI2_FUZZ_MESSAGES") or (1000000 if debug_kernel() else 20000))
+    return int(os.environ.get("DUALPI2_FUZZ_MESSAGES") or (1000000 if lib.user_mode_linux() else 20000))
 
 
 def state():
@@ -63,8 +43,7 @@ def state():
 
 def fuzz(*words):
     """Run the fuzzer; its words go to stderr as they come, the last of them into the result."""
-    build()
-    with subprocess.Popen([FUZZ, *words], stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([lib.program("fuzz/netlink"), *words], stderr=subprocess.PIPE, text=True) as process:
         lines = []
         for line in process.stderr:
             lines.append(line.rstrip("\n"))

@@ -8,8 +8,8 @@ Where the IP header of a damaged frame is, if it has one, says a parser of our o
 written from the RFCs.  Frames go in by packet socket and packet ring, where what went in is known, and with
 random virtio headers by a TAP device over a bridge, where a port without an AQM has the reference.
 
-The environment: DUALPI2_FUZZ_FRAMES (20000, all ways together), DUALPI2_FUZZ_SEED (random; it is printed, and the
-same seed makes the same frames).  A frame that fails is printed in hexadecimal, as files in corpus/packets hold
+The environment: DUALPI2_FUZZ_FRAMES (20000, all ways together), DUALPI2_FUZZ_SEED (1; the same seed makes
+the same frames).  A frame that fails is printed in hexadecimal, as files in corpus/packets hold
 them: virtio header or "-", then the frame.  The fuzzer of netlink messages is another program.
 """
 import os
@@ -22,19 +22,14 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 import frames  # noqa: E402
 import hostile  # noqa: E402
 import lib  # noqa: E402
-
-_registered = list(lib._tests)
-import test_hostile  # noqa: E402
-
-lib._tests[:] = _registered
-
 from frames import ETH_P_8021AD, ETH_P_8021Q, ETH_P_ARP, ETH_P_IP, ETH_P_IPV6, ETH_P_MPLS, ETH_P_PPP_SES  # noqa: E402
-from hostile import MARK_ALL, MARK_ALL_L, ROOMY, outermost_ip  # noqa: E402
+from gso import GSO, TCP4, UFO, GsoRig  # noqa: E402
+from hostile import ROOMY, outermost_ip  # noqa: E402
 from lib import ECT0, ECT1, NOT_ECT, expect, expect_equal, test  # noqa: E402
-from test_packets import ECNS, ELSEWHERE, KINDS, MTU, START, Load  # noqa: E402
+from packets import ECNS, ELSEWHERE, KINDS, MARK_ALL, MARK_ALL_L, MTU, START, Load  # noqa: E402
 
 FRAMES = int(os.environ.get("DUALPI2_FUZZ_FRAMES") or "20000")
-SEED = os.environ.get("DUALPI2_FUZZ_SEED") or str(random.SystemRandom().randrange(2**32))
+SEED = os.environ.get("DUALPI2_FUZZ_SEED") or "1"
 BATCH = 400
 CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus/packets")
 ADDRESSES = 12      # bytes that stay: the receiver finds a frame by its source address
@@ -49,7 +44,7 @@ class Mutator:
     def __init__(self, name):
         self.rnd = random.Random(f"{SEED} {name}")
         self.seeds = [(hostile.NO_VNET, k.build(0, ecn)) for k in KINDS for ecn in ECNS]
-        self.gso = [k.build(0, ecn, version) for k in test_hostile.GSO for version in k.versions
+        self.gso = [k.build(0, ecn, version) for k in GSO for version in k.versions
                     for ecn in (ECT1, NOT_ECT)]
         for file in sorted(name for name in os.listdir(CORPUS) if name.endswith(".hex")):
             with open(os.path.join(CORPUS, file), encoding="ascii") as text:
@@ -116,8 +111,12 @@ class Mutator:
             fields[at] = self.rnd.choice((0, 1, 4, 5, 0x81, 0x84) if at == 1 else (0, 1, 2, 3, 4) if at == 0 else
                                          (0, 1, 14, 34, 54, 500, len(data), 65535, self.rnd.randrange(65536)))
         # The kernel cuts UFO over IPv6 in memory that it shares with clones, AQM or not.
-        if fields[1] & 0x7F == test_hostile.UFO:
-            fields[1] = test_hostile.TCP4
+        if fields[1] & 0x7F == UFO:
+            fields[1] = TCP4
+        # A device that is told to write its checksum over that of IP leaves none to compare a mark with.
+        ip = outermost_ip(bytes(data))
+        if ip is not None and abs(fields[4] + fields[5] - (ip + 10)) < 2:
+            fields[0] &= ~1
         # One byte a segment is one kind of damage; a thousand of them would be nothing but that.
         if fields[3] and len(data) // fields[3] > 200:
             fields[3] = len(data) // 50
@@ -176,7 +175,7 @@ def dropping_rule(ip, codepoint, verdict):
 def fuzz_marks(way, total):
     counts = {"same": 0, "marked": 0, "lost": 0, "wrong": 0}
     mutator = Mutator(way)
-    with hostile.no_splat(), test_hostile.GsoRig("50kbit", ecn_mask=lib.ANY_ECT, **ROOMY, **MARK_ALL_L) as rig:
+    with hostile.no_splat(), GsoRig("50kbit", ecn_mask=lib.ANY_ECT, **ROOMY, **MARK_ALL_L) as rig:
         # A ring has so many slots, each for one frame.
         for size in batches(total, frames.RingSender.SLOTS - START if way == "ring" else BATCH):
             injector = rig.injector(way)
@@ -219,7 +218,7 @@ def frames_from_a_packet_socket_dropped_and_counted():
     counts = {"same": 0, "marked": 0, "lost": 0, "wrong": 0}
     mutator = Mutator("drop")
     total = FRAMES * 2 // 10
-    with hostile.no_splat(), test_hostile.GsoRig("1mbit", **ROOMY, **MARK_ALL) as rig:
+    with hostile.no_splat(), GsoRig("1mbit", **ROOMY, **MARK_ALL) as rig:
         for size in batches(total):
             load = Load(rig.injector("socket"))
             load.fill(4, ECT0, 1514)
@@ -248,11 +247,25 @@ def without_checksum(found, head, frame):
     return [f[:at] + bytes(len(f[at:at + 2])) + f[at + 2:] for f in found]
 
 
+def all_that_leaves(rig):
+    """The shaper counts the headers that a lying description adds to each segment: megabytes, in the worst case,
+    after which it says nothing for minutes.  So ask the qdisc when it is over.
+    """
+    got = {}
+    for _ in range(1000):
+        over = not rig.stats()["qlen"]
+        for number, found in rig.out.drain(4).items():
+            got.setdefault(number, []).extend(found)
+        if over:
+            return got
+    raise lib.Failure("packets stay in the queue")
+
+
 def described_over_a_bridge(split, total):
     counts = {"same": 0, "marked": 0, "lost": 0, "refused": 0}
     mutator = Mutator(f"bridge {split}")
-    with hostile.no_splat(), test_hostile.GsoRig("200kbit", bridge=True, ecn_mask=lib.ANY_ECT, split_gso=split, **ROOMY,
-                                                 **MARK_ALL_L) as rig:
+    with hostile.no_splat(), GsoRig("200kbit", bridge=True, ecn_mask=lib.ANY_ECT, split_gso=split, **ROOMY,
+                                    **MARK_ALL_L) as rig:
         filler = frames.Sender(rig.netns, "out")
         rig.stack.callback(filler.close)
         for size in batches(total):
@@ -264,7 +277,7 @@ def described_over_a_bridge(split, total):
                 head, frame = mutator.described(number)
                 sent[number] = (head, frame)
                 counts["refused"] += not rig.inp.send(frame, head)
-            after = {n: f for n, f in rig.out.drain(4).items() if n >= 1000}
+            after = {n: f for n, f in all_that_leaves(rig).items() if n >= 1000}
             before = rig.side.drain(9)
 
             def ip_of(frame):

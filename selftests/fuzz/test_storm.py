@@ -8,12 +8,9 @@ what their parents must show at the end, and the search for leaks: objects in th
 a run and its end, kmemleak where the kernel has it and it is on, the kernel's complaint about devices
 that do not go away, and the module, which must be removable after the last qdisc, and not before.
 
-DUALPI2_STORM               the program, if it is not to be compiled here
-DUALPI2_STORM_MESSAGES      changes and replacements in all [40000 in a debug kernel, else 1200]
-DUALPI2_STORM_NAMESPACES    [1000 in a debug kernel, else 12]
-DUALPI2_STORM_SEED          [1]
-DUALPI2_STORM_STATE         a directory: counts go on where the last run ended
-DUALPI2_STORM_TWO           1: a second thread, on the second CPU, sends and dumps
+The environment: DUALPI2_STORM_MESSAGES, changes and replacements in all (40000 in user-mode Linux, else 14000);
+DUALPI2_STORM_NAMESPACES (1000, else 12); DUALPI2_STORM_SEED (1); DUALPI2_STORM_TWO, 1: a second thread, on the second
+CPU, sends and dumps while the first one changes and replaces.
 """
 import contextlib
 import json
@@ -26,46 +23,27 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "net"))
 
 import lib  # noqa: E402
-from lib import Failure, expect, expect_equal, note, test  # noqa: E402
-from trees import Tree, each  # noqa: E402
+from lib import Failure, each, expect, expect_equal, note, test  # noqa: E402
+from trees import Tree  # noqa: E402
 
-STORM = os.environ.get("DUALPI2_STORM") or os.path.join(lib.ROOT, "build/fuzz/storm")
 KMEMLEAK = "/sys/kernel/debug/kmemleak"
 # tbf, qfq and hfsc peek, htb does not, root has no parent. tbf splits GSO packets itself.
 CHANGE_TREES = ("root", "tbf", "htb", "htb_qfq", "hfsc", "hfsc_qfq")
 ABUSE_TREES = ("root", "tbf", "htb_qfq")
 REPLACE_TREES = ("root", "tbf", "htb", "htb_qfq", "hfsc")
 PARTS = len(CHANGE_TREES) + len(ABUSE_TREES) + len(REPLACE_TREES)
-SHORT, LONG = (1200, 12), (40000, 1000)
-
-
-def build():
-    """Compile the storm if it is older than its source."""
-    source = os.path.join(HERE, "storm.c")
-    if "DUALPI2_STORM" in os.environ or (
-            os.path.exists(STORM) and os.path.getmtime(STORM) >= os.path.getmtime(source)):
-        return
-    os.makedirs(os.path.dirname(STORM), exist_ok=True)
-    lib.run(["cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-static", "-pthread",
-             "-I" + os.path.join(lib.ROOT, "include/uapi"), "-o", STORM, source])
-
-
-def debug_kernel():
-    with open("/proc/cpuinfo", encoding="ascii") as file:
-        return "User Mode Linux" in file.read()
+SHORT, LONG = (14000, 12), (40000, 1000)
 
 
 def count(which):
     name = ("DUALPI2_STORM_MESSAGES", "DUALPI2_STORM_NAMESPACES")[which]
-    return int(os.environ.get(name) or (LONG if debug_kernel() else SHORT)[which])
+    return int(os.environ.get(name) or (LONG if lib.user_mode_linux() else SHORT)[which])
 
 
 def storm(netns, name, number, *words):
     """Run it to the end; returns what it counted."""
-    build()
-    words = [STORM, *words, "--messages", str(number), "--seed", os.environ.get("DUALPI2_STORM_SEED", "1")]
-    if os.environ.get("DUALPI2_STORM_STATE"):
-        words += ["--state", os.path.join(os.environ["DUALPI2_STORM_STATE"], name)]
+    words = [lib.program("fuzz/storm"), *words, "--messages", str(number),
+             "--seed", os.environ.get("DUALPI2_STORM_SEED", "1")]
     if os.environ.get("DUALPI2_STORM_TWO") and words[1] != "netns":
         words.append("--two")
     with lib.in_netns(netns):
@@ -124,7 +102,7 @@ def where(tree):
 
 
 @each(CHANGE_TREES, ("reliability scoreboard 2",))
-def storm_of_changes_under_TREE_accounts_agree(name):
+def storm_of_changes_under_CASE_accounts_agree(name):
     with Tree(name, "10mbit", words="dualpi2") as tree:
         found = storm(tree.netns, f"change-{name}", count(0) // PARTS, "change", *where(tree))
         # Twice at the end of each run, and as it goes.
@@ -134,7 +112,7 @@ def storm_of_changes_under_TREE_accounts_agree(name):
 
 
 @each(ABUSE_TREES, ("reliability scoreboard 2",))
-def storm_of_changes_and_device_operations_under_TREE_accounts_agree(name):
+def storm_of_changes_and_device_operations_under_CASE_accounts_agree(name):
     """A link that goes down purges without counting drops: the sum against what was offered is what counts."""
     with Tree(name, "10mbit", words="dualpi2") as tree:
         found = storm(tree.netns, f"abuse-{name}", count(0) // PARTS, "change", *where(tree), "--abuse")
@@ -145,7 +123,7 @@ def storm_of_changes_and_device_operations_under_TREE_accounts_agree(name):
 
 
 @each(REPLACE_TREES, ("reliability scoreboard 3",))
-def storm_of_replacements_under_TREE_leaves_nothing(name):
+def storm_of_replacements_under_CASE_leaves_nothing(name):
     with Tree(name, "10mbit", words="dualpi2") as tree:
         storm(tree.netns, f"replace-{name}", count(0) // PARTS, "replace", *where(tree))
         tree.check_empty()

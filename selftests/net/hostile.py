@@ -4,9 +4,10 @@ is, virtio headers that lie, devices without an Ethernet header, and a rig in wh
 twice: as it was before dualpi2 and as it left.
 
     with Mirror(MARK_ALL_L) as rig:
-        rig.start()
-        rig.send(b"...")                a UDP datagram from rig's address
-        rig.verdicts()                  [(number, "same" | "marked" | "lost" | damage)]
+        rig.on("out")
+        rig.udp(4, ECT1).send(numbered(1))
+        after, before = rig.collect()
+        pair_up(before, after, outermost_ip)    [(number, codepoint, "same" | "marked" | "lost")], damage
 
 The reference is a copy that a filter of the parent took (mirred), or the same frame sent to a device
 without an AQM: what the kernel does to a packet on its own account happens to both.
@@ -25,16 +26,9 @@ import time
 
 import frames
 import lib
-
-# The tests of that program are not to run here as well.
-_registered = list(lib._tests)
-import test_packets  # noqa: E402,F401
-
-lib._tests[:] = _registered
-
-from frames import ETH_P_8021AD, ETH_P_8021Q, ETH_P_IP, ETH_P_IPV6, ETH_P_PPP_SES  # noqa: E402
-from lib import ECT0, ECT1, expect, expect_equal  # noqa: E402
-from test_packets import MARK_ALL, MARK_ALL_L, MTU, START, Rig  # noqa: E402,F401
+from frames import ETH_P_8021AD, ETH_P_8021Q, ETH_P_IP, ETH_P_IPV6, ETH_P_PPP_SES
+from lib import ECT1, expect, expect_equal
+from packets import MTU
 
 TAGS_MAX = 8
 # Nothing may be lost to the limits unless a test wants it.
@@ -77,15 +71,6 @@ def l3_ip(packet):
     if len(packet) >= 20 and packet[0] >> 4 == 4 and packet[0] & 15 >= 5:
         return 0
     return 0 if len(packet) >= 40 and packet[0] >> 4 == 6 else None
-
-
-def judge(before, after, ip):
-    """frames.judge(), for frames of which nobody knows the codepoint beforehand."""
-    return frames.judge(before, after, ip)
-
-
-def is_ect(frame, ip):
-    return ip is not None and frames.ecn_of(frame, ip) in (ECT0, ECT1)
 
 
 # Layer 4

@@ -60,12 +60,14 @@ qdisc_dump(netns, dev)  list of dicts: kind handle parent options stats app (raw
 in_netns(name)          context manager: this process is in the namespace
 run(words, netns=None, check=True, stdin=None) -> CompletedProcess (text)
 tc(words, netns=None, check=True)    the system's tc with our plugin
+program(name)           path of a program in C, "net/traffic"; compiled if need be
 expect(condition, text) expect_equal(got, want, what) expect_between(got, low, high, what)
 note(text)              a diagnostic line, printed before the result
 Skip(reason)            to be raised where something cannot be had
+each(cases, about=(), name=str)   registers a test for each case; CASE in its name becomes name(case)
 test(*about)            registers; main() runs: --list, -k SUBSTRING (repeatable)
 
-Environment: DUALPI2_MODULE (loaded if no dualpi2 is), TC_LIB_DIR, DUALPI2_TC_STOCK, DUALPI2_ROOT;
+Environment: DUALPI2_MODULE (loaded if no dualpi2 is), TC_LIB_DIR, DUALPI2_ROOT;
 DUALPI2_TRACE_PC (loaded before it, see selftests/fuzz/trace_pc) and DUALPI2_MAPS, where main() leaves its map.
 """
 
@@ -86,8 +88,6 @@ import traceback
 
 ROOT = os.environ.get("DUALPI2_ROOT") or os.path.dirname(os.path.dirname(
     os.path.dirname(os.path.abspath(__file__))))
-TC_STOCK = os.environ.get("DUALPI2_TC_STOCK")
-TRAFFIC = os.path.join(ROOT, "build/net/traffic")
 TRACE_PC_MAP = "/sys/kernel/debug/dualpi2_trace_pc/map"
 NOT_ECT, ECT1, ECT0, CE = range(4)
 
@@ -122,13 +122,20 @@ def tc(words, netns=None, check=True):
     return run(["tc", *words], netns, check)
 
 
-def build():
-    """Compile what is written in C, if it is older than its source."""
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "traffic.c")
-    if os.path.exists(TRAFFIC) and os.path.getmtime(TRAFFIC) >= os.path.getmtime(source):
-        return
-    os.makedirs(os.path.dirname(TRAFFIC), exist_ok=True)
-    run(["cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-o", TRAFFIC, source])
+def program(name):
+    """The path of a program of selftests that is written in C; compiled if it is older than its source."""
+    path, source = os.path.join(ROOT, "build", name), os.path.join(ROOT, "selftests", name + ".c")
+    if not os.path.exists(path) or os.path.getmtime(path) < os.path.getmtime(source):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        run(["cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-static", "-pthread",
+             "-I" + os.path.join(ROOT, "include/uapi"), "-o", path, source])
+    return path
+
+
+def user_mode_linux():
+    """Is this a kernel of scripts/debug-kernel.sh? It is fast enough for more of what can be counted."""
+    with open("/proc/cpuinfo", encoding="ascii") as file:
+        return "User Mode Linux" in file.read()
 
 
 def load_module():
@@ -478,8 +485,7 @@ class Traffic:
     """A run of the traffic program."""
 
     def __init__(self, net, seconds, streams, warmup):
-        build()
-        words = [TRAFFIC, str(seconds * 1000)]
+        words = [program("net/traffic"), str(seconds * 1000)]
         for port, stream in enumerate(streams, 5000):
             items = stream.words | {"from": getattr(net, stream.source), "to": net.rcv,
                                     "port": port, "warmup": warmup * 1000}
@@ -741,6 +747,19 @@ def test(*about):
     return register
 
 
+def each(cases, about=(), name=str):
+    """Register a test once for each case, which is its argument; name(case) stands for CASE in its name."""
+    def register(function):
+        for item in cases:
+            def case(item=item):
+                function(item)
+            case.__name__ = function.__name__.replace("CASE", name(item))
+            case.__doc__ = function.__doc__
+            test(*about)(case)
+        return function
+    return register
+
+
 def note(text):
     """A diagnostic line of the running test."""
     _notes.append(str(text))
@@ -811,7 +830,6 @@ def main():
             print(function.__name__, *function.about)
         return
     print(f"KTAP version 1\n1..{len(chosen)}", flush=True)
-    build()
     load_module()
     with _shared:
         results = [_run_one(number, function) for number, function in enumerate(chosen, 1)]

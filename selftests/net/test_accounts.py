@@ -20,8 +20,8 @@ import time
 
 import frames
 import lib
-from lib import ECT1, NOT_ECT, expect, expect_equal, pack, test
-from trees import CALM, ECNS, HARSH, Mix, Tree, each
+from lib import ECT1, NOT_ECT, each, expect, expect_equal, pack, test
+from trees import CALM, ECNS, HARSH, Mix, Tree
 
 PARENTS = ("tbf", "htb", "hfsc", "drr", "qfq", "ets", "prio", "netem", "mq")
 PEEKING = ("tbf", "hfsc", "qfq")
@@ -30,7 +30,7 @@ PEEKING = ("tbf", "hfsc", "qfq")
 # A. Accounting under every parent
 
 @each(PARENTS, ("reliability 2.4",))
-def tree_TREE_mixed_overload_accounts_agree(name):
+def tree_CASE_mixed_overload_accounts_agree(name):
     """All codepoints and sizes at several times the rate, with a limit that is often reached and a
     controller that drops at departure.
     """
@@ -58,7 +58,7 @@ GSO_PARENTS = ("htb", "hfsc", "htb_drr", "htb_qfq", "htb_ets", "htb_prio", "hfsc
 
 
 @each(("tbf", "mq") + GSO_PARENTS, ("05ed733b65ab",))
-def tree_TREE_gso_overload_accounts_agree(name):
+def tree_CASE_gso_overload_accounts_agree(name):
     """The same with GSO packets of 2 to 40 segments among the others."""
     rng = random.Random(2)
     with Tree(name, "10mbit", limit=150, **HARSH) as tree:
@@ -93,7 +93,7 @@ def mq_children_without_shaper_accounts_agree():
 # B. Change, purge, reset and requeue
 
 @each(PEEKING, ("C2",))
-def c02_change_under_TREE_with_a_peeked_packet_keeps_memory_account(name):
+def c02_change_under_CASE_with_a_peeked_packet_keeps_memory_account(name):
     """Limits go to 1 and back while the parent holds a packet that it has only peeked at."""
     with Tree(name, "2mbit", **CALM) as tree:
         for ecns in ((NOT_ECT,), (ECT1,), ECNS):
@@ -117,7 +117,7 @@ def c02_change_under_TREE_with_a_peeked_packet_keeps_memory_account(name):
 
 
 @each(("tbf", "htb"), ("C3",))
-def c03_classic_queue_purged_by_change_under_TREE_leaves_no_age(name):
+def c03_classic_queue_purged_by_change_under_CASE_leaves_no_age(name):
     with Tree(name, "100kbit") as tree:
         for _ in range(100):
             tree.mix.send(NOT_ECT, 200)
@@ -177,7 +177,7 @@ COUNTERS = ("enqueued", "enqueued_bytes", "sent", "sent_bytes", "dropped_limit",
 
 
 @each(("tbf", "htb", "hfsc", "qfq", "mq"), ("C9",))
-def c09_link_down_with_backlog_under_TREE_empties_and_keeps_counters(name):
+def c09_link_down_with_backlog_under_CASE_empties_and_keeps_counters(name):
     with Tree(name, "1mbit", drop_overload=0, **HARSH) as tree:
         for n in range(200):
             tree.mix.send(ECNS[n % 4], 500)
@@ -216,7 +216,7 @@ def c09_link_down_with_backlog_under_TREE_empties_and_keeps_counters(name):
 
 
 @each(PARENTS, ("2025-39677",))
-def tree_TREE_replaced_with_backlog_starts_anew(name):
+def tree_CASE_replaced_with_backlog_starts_anew(name):
     """The whole tree, then dualpi2 alone, is replaced while it holds packets."""
     with Tree(name, "1mbit", **CALM) as tree:
         for n in range(100):
@@ -460,7 +460,7 @@ def random_change(rng, tree):
 
 
 @each(("tbf", "htb", "qfq"), ("reliability scoreboard 2",))
-def change_of_every_option_500_times_under_TREE_accounts_agree(name):
+def change_of_every_option_500_times_under_CASE_accounts_agree(name):
     """Random valid values between packets of all kinds; what was set is what is shown."""
     rng = random.Random(500)
     shown = {}
@@ -501,7 +501,7 @@ def change_of_every_option_500_times_under_TREE_accounts_agree(name):
 
 
 @each(("recur", "random"), ("R27", "R28"))
-def every_codepoint_in_every_queue_with_TREE_signals_accounts_agree(name):
+def every_codepoint_in_every_queue_with_CASE_signals_accounts_agree(name):
     """All codepoints in their own queue and, by priority, in the other one; signals on departure and on
     arrival, below overload and in it.
     """
@@ -547,7 +547,7 @@ def idle_time_with_the_greatest_gains_forgets_and_does_not_wrap():
 # E. GSO
 
 @each(GSO_PARENTS, ("05ed733b65ab",))
-def gso_cut_by_the_limit_at_every_segment_under_TREE_parent_agrees(name):
+def gso_cut_by_the_limit_at_every_segment_under_CASE_parent_agrees(name):
     """Of ten segments none, one, two ... ten fit."""
     with Tree(name, "1mbit", **CALM) as tree:
         for fits in range(11):
@@ -571,7 +571,7 @@ def gso_cut_by_the_limit_at_every_segment_under_TREE_parent_agrees(name):
 
 
 @each(GSO_PARENTS, ("05ed733b65ab",))
-def gso_into_an_empty_tree_under_TREE_with_room_for_k_parent_agrees(name):
+def gso_into_an_empty_tree_under_CASE_with_room_for_k_parent_agrees(name):
     """The tree is empty when the packet comes: with limit k, k segments are queued."""
     with Tree(name, "1mbit", **CALM) as tree:
         for limit in (1, 2, 3, 9, 10):
@@ -584,7 +584,7 @@ def gso_into_an_empty_tree_under_TREE_with_room_for_k_parent_agrees(name):
 
 
 @each(GSO_PARENTS, ("05ed733b65ab",))
-def gso_all_but_the_last_refused_by_memlimit_under_TREE_parent_agrees(name):
+def gso_all_but_the_last_refused_by_memlimit_under_CASE_parent_agrees(name):
     """The last segment is short, so that it alone fits; then the middle ones alone do not."""
     with Tree(name, "1mbit", **CALM) as tree:
         tree.mix.gso(ECT1, 10, 1514)
@@ -606,7 +606,7 @@ def gso_all_but_the_last_refused_by_memlimit_under_TREE_parent_agrees(name):
 
 
 @each(GSO_PARENTS, ("05ed733b65ab",))
-def gso_cut_by_drop_enqueue_under_TREE_parent_agrees(name):
+def gso_cut_by_drop_enqueue_under_CASE_parent_agrees(name):
     """Drops anywhere in the burst: Not-ECT on arrival with p_C = 1/4, and 1."""
     with Tree(name, "1mbit", drop_early=1, drop_overload=0, **HARSH) as tree:
         for k in (2, 1):
@@ -621,7 +621,7 @@ def gso_cut_by_drop_enqueue_under_TREE_parent_agrees(name):
 
 
 @each(("htb", "qfq_alone"), ("R19",))
-def gso_split_under_TREE_every_segment_is_a_packet(name):
+def gso_split_under_CASE_every_segment_is_a_packet(name):
     with Tree(name, "100mbit", **CALM) as tree:
         for v6 in (False, True):
             for segments, size in ((2, 64), (10, 1000), (43, 1474)):
@@ -674,7 +674,7 @@ STAB_ETHERNET = [136, 17 * (2 * (64 + 200 + 1000 + 1474) + 4 * 20) + 136 * 100]
 
 
 @each(STABS, ("C20",))
-def c20_stab_TREE_of_the_parent_same_bytes_with_and_without_gso(name):
+def c20_stab_CASE_of_the_parent_same_bytes_with_and_without_gso(name):
     with_gso, without = (stab_bytes(STABS[name], "parent", gso) for gso in (True, False))
     lib.note(f"packets, bytes, C, L, parent: {without}")
     if name == "ethernet":
@@ -683,7 +683,7 @@ def c20_stab_TREE_of_the_parent_same_bytes_with_and_without_gso(name):
 
 
 @each(("ethernet", "atm"), ("C20",))
-def c20_stab_TREE_of_a_lone_dualpi2_same_bytes_with_and_without_gso(name):
+def c20_stab_CASE_of_a_lone_dualpi2_same_bytes_with_and_without_gso(name):
     with_gso, without = (stab_bytes(STABS[name], "alone", gso) for gso in (True, False))
     if name == "ethernet":
         expect_equal(without[:2], STAB_ETHERNET, "packets and bytes without GSO")
@@ -693,7 +693,7 @@ def c20_stab_TREE_of_a_lone_dualpi2_same_bytes_with_and_without_gso(name):
 # C19. Work per dequeue
 
 @each(("htb", "tbf"), ("C19",))
-def c19_dequeue_under_TREE_at_probability_1_forwards_while_packets_wait(name):
+def c19_dequeue_under_CASE_at_probability_1_forwards_while_packets_wait(name):
     """p_C = 1 and a full queue: after at most 64 drops one packet goes.
 
     The queue is filled while the controller sleeps, then p_C goes to 1.  Of n packets at least n / 65

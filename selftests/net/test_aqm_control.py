@@ -24,6 +24,7 @@ from lib import (
     NOT_ECT,
     RANDOM,
     RECUR,
+    Skip,
     Stream,
     expect,
     expect_between,
@@ -524,6 +525,8 @@ def timer_starts(seconds):
     """How often the kernel started a timer, of either kind, while nothing runs."""
     tracing = "/sys/kernel/tracing"
     if not os.path.exists(f"{tracing}/trace"):
+        if not os.path.isdir(tracing):
+            raise Skip("the kernel has no tracer")
         run(f"mount -t tracefs tracefs {tracing}")
 
     def put(name, text):

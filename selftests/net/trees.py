@@ -17,7 +17,7 @@ import socket
 import time
 
 import lib
-from lib import CE, ECT0, ECT1, NOT_ECT, Failure, expect, expect_equal, pack, test
+from lib import CE, ECT0, ECT1, NOT_ECT, Failure, expect, expect_equal, pack
 
 UDP_SEGMENT = 103
 SO_SNDBUFFORCE = 32
@@ -305,16 +305,3 @@ class Mix:
     def close(self):
         for sock in self.sockets.values():
             sock.close()
-
-
-def each(names, about=()):
-    """Register a test once for each name, which is its argument and part of its own name."""
-    def register(function):
-        for name in names:
-            def case(name=name):
-                function(name)
-            case.__name__ = function.__name__.replace("TREE", name)
-            case.__doc__ = function.__doc__
-            test(*about)(case)
-        return function
-    return register
