@@ -5,8 +5,7 @@
 # release, and print its path. Where this machine is that release and has the kernel's tools, it is
 # built here, else in a tree made for it (root.sh).
 #
-# usage: build-for.sh [--headers] KERNEL OUTDIR [MAKE-ARGUMENTS]     KERNEL as for kernel.sh,
-#        or a kernel of debug-kernel.sh
+# usage: build-for.sh [--headers] KERNEL OUTDIR [MAKE-ARGUMENTS]     KERNEL as for kernel.sh
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -20,10 +19,7 @@ fi
 [ $# -ge 2 ] || die "usage: build-for.sh [--headers] KERNEL OUTDIR [MAKE-ARGUMENTS]"
 kernel=$1 out=$2
 shift 2
-case $kernel in
-debug | plain) assignments=$("$DUALPI2_ROOT/scripts/debug-kernel.sh" "$kernel") ;;
-*) assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" "${parts[@]}" "$kernel") ;;
-esac
+assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" "${parts[@]}" "$kernel")
 eval "$assignments"
 mkdir -p "$out"
 out=$(realpath -e "$out")

@@ -2,20 +2,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # kernel.sh - make a stock Debian kernel and its headers available in the cache directory.
-# Nothing is installed on this machine: the packages are only unpacked.
+# Nothing is installed on this machine: the packages are only unpacked. A kernel of our own is debug-kernel.sh's work.
 #
-# usage: kernel.sh [--refresh] [--headers] X.Y|SUITE/RELEASE    6.1, bullseye/5.10.0-46-amd64
+# usage: kernel.sh [--refresh] [--headers] X.Y|SUITE/RELEASE|debug|plain    6.1, bullseye/5.10.0-46-amd64
 #
 # Prints, for eval: KREL (release), KIMG (image), KMODS (its modules), KDIR (build directory for
 # make -C), KCC (the compiler that built it) and KDEBIAN (the Debian release whose tools can build
 # for it, see root.sh). --refresh looks for a newer build of the kernel; with --headers there is no
-# image and no modules: KIMG and KMODS stay empty.
+# image and no modules: KIMG and KMODS stay empty (a kernel of our own is built with all of them).
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-usage='usage: kernel.sh [--refresh] [--headers] X.Y|SUITE/RELEASE'
+usage='usage: kernel.sh [--refresh] [--headers] X.Y|SUITE/RELEASE|debug|plain'
 refresh='' parts=kernel
 while [[ ${1-} == --* ]]; do
 	case $1 in
@@ -28,13 +28,14 @@ done
 [ $# -eq 1 ] || die "no kernel given; $usage"
 kernel=$1 release=''
 case $kernel in
+debug | plain) exec "$DUALPI2_ROOT/scripts/debug-kernel.sh" ${refresh:+--refresh} "$kernel" ;;
 5.10) suite=bullseye ;;
 6.1) suite=bookworm ;;
 6.12) suite=trixie ;;
 7.2) suite=forky ;;
 7.3) suite=trixie-backports ;;
 */*) suite=${kernel%%/*} release=${kernel#*/} ;;
-*) die "no suite known for kernel '$kernel'; known are 5.10, 6.1, 6.12, 7.2, 7.3; or say SUITE/RELEASE" ;;
+*) die "no suite known for kernel '$kernel'; known are 5.10, 6.1, 6.12, 7.2, 7.3, debug, plain; or say SUITE/RELEASE" ;;
 esac
 debian=${suite%-backports}
 # Where the next release is made there is nothing newer to build with.

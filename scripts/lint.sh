@@ -55,8 +55,8 @@ module_sparse() { module sparse C=2 CF='-D__CHECK_ENDIAN__' CC="$KCC"; }
 
 include=(-std=gnu11 -DDUALPI2_PLUGIN -Iinclude/uapi -Iiproute2-patch/tc -Iselftests/unit/include -Iinclude "-I$work")
 mapfile -t core < <(files iproute2-patch/tc/q_dualpi2.c)
-# unit.c includes the others of its directory; trace_pc is a part of a module.
 [ ${#core[@]} -gt 0 ] || die "git lists no file in $DUALPI2_ROOT; is it a clone, and yours?"
+# unit.c includes the others of its directory; trace_pc is a part of a module.
 mapfile -t programs < <(files 'iproute2-patch/tc/*.c' 'iproute2-patch/tests/*.c' 'selftests/*.c' |
 	grep -vE '^selftests/(unit/test_|fuzz/trace_pc/)')
 
