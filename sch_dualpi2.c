@@ -99,6 +99,11 @@ static struct dualpi2_cb *dualpi2_cb(const struct sk_buff *skb)
 	return (struct dualpi2_cb *)qdisc_skb_cb(skb)->data;
 }
 
+static enum dualpi2_queue dualpi2_queue_of(const struct dualpi2_cb *cb)
+{
+	return (cb->flags & DUALPI2_CB_L) ? DUALPI2_QUEUE_L : DUALPI2_QUEUE_C;
+}
+
 /* psched_mtu(), but a device may have an MTU of nearly 2^31. */
 static u32 dualpi2_mtu_bytes(const struct Qdisc *sch)
 {
@@ -406,8 +411,7 @@ static int dualpi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct dualpi2_cb *cb = dualpi2_cb(skb);
-	enum dualpi2_queue queue = (cb->flags & DUALPI2_CB_L) ?
-				   DUALPI2_QUEUE_L : DUALPI2_QUEUE_C;
+	enum dualpi2_queue queue = dualpi2_queue_of(cb);
 	struct tc_dualpi2_queue_xstats *stats = &q->stats[queue];
 	struct dualpi2_fifo *fifo = &q->fifo[queue];
 	unsigned int len = qdisc_pkt_len(skb);
@@ -489,8 +493,7 @@ static void dualpi2_init_segment(struct sk_buff *seg, const struct Qdisc *sch,
 static void dualpi2_lengthen(struct Qdisc *sch, struct sk_buff *skb, s32 bytes)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	enum dualpi2_queue queue = (dualpi2_cb(skb)->flags & DUALPI2_CB_L) ?
-				   DUALPI2_QUEUE_L : DUALPI2_QUEUE_C;
+	enum dualpi2_queue queue = dualpi2_queue_of(dualpi2_cb(skb));
 
 	qdisc_skb_cb(skb)->pkt_len += bytes;
 	q->fifo[queue].bytes += bytes;
@@ -501,9 +504,9 @@ static void dualpi2_lengthen(struct Qdisc *sch, struct sk_buff *skb, s32 bytes)
 /* Queue the segments of a GSO packet one by one.  The parents are about to
  * count one packet of the length that they know; they are told the difference.
  *
- * One segment left of many, in a queue that was empty (the limits allow no more),
- * counts as long as they were together: parents half-way up are empty as yet, and kernels
- * before 2025 do not stand an update by 0 packets there.
+ * One segment left of many, in a queue that was empty (the limits allow no
+ * more), counts as long as they were together: parents half-way up are empty as
+ * yet, and kernels before 2025 do not stand an update by 0 packets there.
  */
 static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 			       u64 now_ns, struct sk_buff **to_free)
