@@ -19,6 +19,8 @@ usage() {
 	  --virtual-time      one instruction is one nanosecond, idle time passes at once (1 CPU, emulated)
 	  --cpus N            default 1
 	  --memory SIZE       default 1G
+	  --seed N            user-mode Linux only: a run with the same seed is the same to the bit, if the command
+	                      and the files it reads are
 	  --timeout SECONDS   of wall clock, then the machine is killed (default 900)
 	  --rw DIR            a host directory the command may write to (repeatable)
 	  --preload PATH      with --virtual-time: a host file or directory to copy into the machine (repeatable)
@@ -40,7 +42,7 @@ usage() {
 	END
 }
 
-kernel='' root=/ virtual_time='' cpus=1 memory=1G timeout=900 append='' accel='' allow_warnings='' show_log=''
+kernel='' root=/ virtual_time='' cpus=1 memory=1G timeout=900 append='' accel='' seed='' allow_warnings='' show_log=''
 rw=() preload=() qemu_args=()
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -49,7 +51,7 @@ while [ $# -gt 0 ]; do
 	--show-kernel-log) show_log=1 ;;
 	--help | -h) usage; exit 0 ;;
 	--) shift; break ;;
-	--kernel | --root | --cpus | --memory | --timeout | --rw | --preload | --append | --accel | --qemu-arg)
+	--kernel | --root | --cpus | --memory | --seed | --timeout | --rw | --preload | --append | --accel | --qemu-arg)
 		[ $# -ge 2 ] || die "$1 needs a value; see --help"
 		case $1 in
 		--kernel) kernel=$2 ;;
@@ -59,6 +61,10 @@ while [ $# -gt 0 ]; do
 			;;
 		--cpus) cpus=$2 ;;
 		--memory) memory=$2 ;;
+		--seed)
+			[[ $2 =~ ^[0-9]{1,18}$ ]] || die "'$2' is no seed; use a number"
+			seed=$2
+			;;
 		--timeout) timeout=$2 ;;
 		--rw) rw+=("$(realpath -e "$2")") ;;
 		--preload) preload+=("$(realpath -e "$2")") ;;
@@ -75,13 +81,11 @@ done
 [ $# -gt 0 ] || { usage >&2; die "no command; give one after --"; }
 uml=''
 case $kernel in
-debug | plain)
-	uml=1 virtual_time=''
-	[ "$cpus" = 1 ] || die "virtual time has one CPU; leave --cpus out"
-	;;
+debug | plain) uml=1 virtual_time='' ;;
 esac
+[ "$cpus" = 1 ] || [ -z "$uml$virtual_time" ] || die "virtual time has one CPU; leave --cpus out"
+[ -z "$seed" ] || [ -n "$uml" ] || die "only user-mode Linux repeats a run; add --kernel plain, or leave --seed out"
 if [ -n "$virtual_time" ]; then
-	[ "$cpus" = 1 ] || die "virtual time has one CPU; leave --cpus out"
 	[ "$accel" != kvm ] || die "virtual time is emulated; leave --accel out"
 	accel=tcg
 fi
@@ -120,10 +124,7 @@ if [ -z "$kernel" ] && [ "$root" != / ]; then
 	[ -e "$KIMG" ] || KIMG=$KMODS/vmlinuz
 else
 	# Assignments first: a failure inside eval "$(...)" would go unnoticed.
-	case $kernel in
-	debug | plain) assignments=$("$DUALPI2_ROOT/scripts/debug-kernel.sh" "$kernel") ;;
-	*) assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" "${kernel:-6.1}") ;;
-	esac
+	assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" "${kernel:-6.1}")
 	eval "$assignments"
 fi
 initramfs=$("$DUALPI2_ROOT/scripts/vm-image.sh" ${virtual_time:+--in-memory} "$KREL" "$KMODS" "$root")
@@ -204,10 +205,24 @@ share() { # TAG DIR OPTIONS
 		-device "virtio-9p-pci,fsdev=$1,mount_tag=$1")
 }
 if [ -n "$uml" ]; then
-	# It lays its memory and its sockets there.
+	# It lays its memory there, as much as it uses.
 	export TMPDIR=/dev/shm
-	vm_command=("$KIMG" "mem=$memory" "initrd=$initramfs" "uml_dir=$work" umid=uml con=null "con0=null,fd:1"
-		"ssl0=null,fd:3" seccomp=on time-travel=inf-cpu "uml_results=$results")
+	size=$(numfmt --from=iec "${memory^^}" 2>/dev/null) || die "'$memory' is no size; write one like 2G"
+	[ "$(df --output=avail -B1 /dev/shm | tail -n 1)" -ge "$size" ] ||
+		die "less than $memory free in /dev/shm, where the machine has its memory; free some, or lower --memory"
+	# Started in $work, so that its command line, which it makes random numbers of, is the same each time.
+	vm_command=("$KIMG" "mem=$memory" "initrd=$initramfs" uml_dir=. umid=uml con=null "con0=null,fd:1"
+		"ssl0=null,fd:3" seccomp=on time-travel=inf-cpu uml_results=/proc/self/cwd/results)
+	if [ -n "$seed" ]; then
+		source=$DUALPI2_ROOT/selftests/debug/uml-seed.c
+		library=$DUALPI2_CACHE/vm/uml-seed-$(cksum <"$source" | cut -d' ' -f1).so
+		if [ ! -e "$library" ]; then
+			cc -std=gnu11 -O2 -Wall -shared -fPIC -o "$library.$$" "$source" || die "cannot build $source"
+			mv "$library.$$" "$library"
+		fi
+		vm_command=(env "LD_PRELOAD=$library" "DUALPI2_VM_SEED=$seed" "${vm_command[@]}"
+			time-travel-start=1700000000000000000)
+	fi
 	read -r -a words <<<"$args$append"
 	vm_command+=("${words[@]}")
 else
@@ -238,7 +253,7 @@ fi
 cat "$work/output" &
 relay=$!
 if [ -n "$uml" ]; then
-	setpriv --pdeathsig TERM timeout --kill-after=5 "$timeout" "${vm_command[@]}" </dev/null \
+	setpriv --pdeathsig TERM env -C "$work" timeout --kill-after=5 "$timeout" "${vm_command[@]}" </dev/null \
 		3>"$work/output" >"$work/console" 2>"$work/vm.log" &
 else
 	setpriv --pdeathsig TERM timeout --kill-after=5 "$timeout" "${vm_command[@]}" </dev/null >"$work/vm.log" 2>&1 &
@@ -274,6 +289,10 @@ complaint='Kernel panic|BUG:|WARNING:|Oops|\] RIP: |Call Trace:|unregister_netde
 complaint+='|unreferenced object 0x|ODEBUG: |possible recursive locking|inconsistent lock state'
 kernel_log >"$work/log"
 [ -z "$show_log" ] || cat "$work/log" >&2
+if [ "$rc" = 124 ] || [ "$rc" = 137 ]; then
+	last_words "killed the machine after $timeout s of wall clock (raise --timeout if the command needs more)"
+	exit 124
+fi
 if [ -z "$allow_warnings" ]; then
 	if grep -q -E "$complaint" "$work/log"; then
 		say "the kernel complained:"
@@ -285,10 +304,6 @@ if [ -z "$allow_warnings" ]; then
 		say "the kernel log overflowed, complaints in it may be lost; print less or pass --append log_buf_len=64M"
 		exit 99
 	fi
-fi
-if [ "$rc" = 124 ] || [ "$rc" = 137 ]; then
-	last_words "killed the machine after $timeout s of wall clock (raise --timeout if the command needs more)"
-	exit 124
 fi
 if [ ! -s "$results/rc" ] || [ ! -s "$results/kmsg" ]; then
 	last_words "the machine ended without a result"

@@ -15,7 +15,7 @@ packages=(
 	build-essential gcc-multilib bc kmod git patch pkg-config    # the module; unit tests, also 32 bit
 	bison flex libmnl-dev                                        # tc from iproute2's source
 	qemu-system-x86 busybox-static cpio xz-utils                 # the test machine
-	iproute2 iperf3 ethtool nftables tcpdump iputils-ping procps # in it
+	iproute2 ethtool nftables tcpdump iputils-ping procps        # in it
 	jq python3-venv shellcheck                                   # results, style check
 	mmdebstrap                                                   # Debian trees of other releases
 	debhelper dh-dkms fakeroot rpm                               # packages
@@ -48,7 +48,7 @@ venv_is_current() {
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
 	die "this machine has no apt; on a Debian machine run this script again, or install by hand:" \
 		"a C compiler with 32-bit libraries, make, bc, kmod, git, patch, bison, flex, libmnl, QEMU for x86," \
-		"a static busybox, cpio, xz, mmdebstrap, debhelper, dh-dkms, rpm, sparse, coccinelle, cppcheck, codespell, clang with clang-tidy, iproute2, iperf3, ethtool, nftables, tcpdump, ping, jq, python3 with venv"
+		"a static busybox, cpio, xz, mmdebstrap, debhelper, dh-dkms, rpm, sparse, coccinelle, cppcheck, codespell, clang with clang-tidy, iproute2, ethtool, nftables, tcpdump, ping, jq, python3 with venv"
 fi
 
 mapfile -t missing < <(missing_packages)

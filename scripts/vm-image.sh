@@ -76,7 +76,7 @@ boot_layer() {
 # The usual programs of this machine.
 host_files() {
 	local packages=(base-files base-passwd netbase tzdata libc-bin bash dash coreutils util-linux mount hostname grep
-		sed gawk mawk findutils diffutils procps kmod iproute2 iperf3 ethtool nftables tcpdump iputils-ping jq bc
+		sed gawk mawk findutils diffutils procps kmod iproute2 ethtool nftables tcpdump iputils-ping jq bc
 		tar gzip xz-utils python3)
 
 	printf '%s\n' /bin /sbin /lib /lib64 /root /home /mnt /opt /srv /var/lib /var/tmp /usr/local/bin \
