@@ -6,7 +6,8 @@
 #
 # usage: debug-kernel.sh [--refresh] debug|plain
 #          debug  user-mode Linux with KASAN, UBSAN, lockdep, kmemleak, fault injection (about 8 minutes to build)
-#          plain  user-mode Linux without them, for long runs
+#          plain  user-mode Linux without them, for long runs and the lab; the in-tree dualpi2 is left in
+#                 KDIR/net/sched/sch_dualpi2.ko, to be loaded by path
 #        --refresh  build it again, from today's source
 #
 # Prints, for eval, what kernel.sh prints of a stock kernel. The configurations are in selftests/debug.
@@ -26,7 +27,7 @@ kind=$1
 configs=$DUALPI2_ROOT/selftests/debug
 case $kind in
 debug) parts=(base uml debug) ;;
-plain) parts=(base uml) ;;
+plain) parts=(base uml plain) ;;
 *) die "unknown kernel '$kind'; $usage" ;;
 esac
 
@@ -63,6 +64,11 @@ kmake linux modules || die "the build failed: $(grep -E -m3 'error|Error' "$out.
 kmake INSTALL_MOD_PATH="$out/root" modules_install || die "cannot install the lists of modules; see $out.log"
 
 release=$(cat "$out/include/config/kernel.release")
+# Found by name, a module of the kernel's own would stand in for the one under test.
+if [ -d "$out/root/lib/modules/$release/kernel" ]; then
+	rm -r "$out/root/lib/modules/$release/kernel"
+	depmod -b "$out/root" "$release"
+fi
 # What is left is for building modules.
 find "$out" -type f \( -name '*.o' -o -name '*.a' -o -name '.*.cmd' -o -name 'vmlinux*' \) \
 	! -path "$out/scripts/*" ! -path "$out/tools/*" ! -name vmlinux.symvers -delete
