@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # soak.sh - virtual hours of traffic through one dualpi2 (selftests/lab/soak.py), in user-mode Linux without
-# sanitizers, about 25 times as fast as the clock. A machine runs up to 12 hours with one qdisc. What is done
+# sanitizers, about 20 to 30 times as fast as the clock. A machine runs up to 12 hours with one qdisc. What is done
 # stays in build/soak, one line an hour, and a later call goes on with the next hour, for the same module.
 #
 # usage: soak.sh [HOURS]       in all, those done before included; default 24
@@ -75,7 +75,7 @@ while done_hours=$(wc -l <"$log") && [ "$done_hours" -lt "$hours" ]; do
 	first=$((done_hours + 1))
 	last=$(((done_hours / part + 1) * part))
 	[ "$last" -le "$hours" ] || last=$hours
-	say "hours $first to $last of $hours (2 to 5 minutes each)"
+	say "hours $first to $last of $hours (2 to 3 minutes each)"
 	scripts/run-vm.sh --kernel plain --memory 2G --timeout 86400 -- \
 		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" "$DUALPI2_CACHE/venv/bin/python" selftests/lab/soak.py \
 		--first "$first" --last "$last" --module "$module" --delaymeter "$DUALPI2_ROOT/build/lab/delaymeter" \

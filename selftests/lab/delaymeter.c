@@ -13,6 +13,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
@@ -39,6 +40,8 @@ struct record {
 	uint16_t pad;
 };
 
+/* Of a packet the ring gets the Ethernet header, IPv4's and what follows. */
+#define CAPTURED_BYTES	64
 #define BLOCKS		64
 #define BLOCK_BYTES	(1U << 16)
 
@@ -76,6 +79,8 @@ static void ring_open(struct ring *r, const char *dev)
 		.sll_family = AF_PACKET,
 		.sll_protocol = htons(ETH_P_ALL),
 	};
+	struct sock_filter cut = BPF_STMT(BPF_RET | BPF_K, CAPTURED_BYTES);
+	struct sock_fprog filter = { .len = 1, .filter = &cut };
 	int version = TPACKET_V3;
 
 	r->fd = socket(AF_PACKET, SOCK_RAW, 0);
@@ -86,7 +91,9 @@ static void ring_open(struct ring *r, const char *dev)
 		die(dev);
 	if (setsockopt(r->fd, SOL_PACKET, PACKET_VERSION, &version,
 		       sizeof(version)) ||
-	    setsockopt(r->fd, SOL_PACKET, PACKET_RX_RING, &req, sizeof(req)))
+	    setsockopt(r->fd, SOL_PACKET, PACKET_RX_RING, &req, sizeof(req)) ||
+	    setsockopt(r->fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter,
+		       sizeof(filter)))
 		die("packet ring");
 	r->map = mmap(NULL, (size_t)BLOCKS * BLOCK_BYTES,
 		      PROT_READ | PROT_WRITE, MAP_SHARED, r->fd, 0);
@@ -179,7 +186,8 @@ int main(int argc, char **argv)
 	signal(SIGTERM, on_signal);
 	ring_open(&in, argv[1]);
 	ring_open(&out_ring, argv[2]);
-	fputs("ready\n", stderr);
+	puts("ready");
+	fflush(stdout);
 
 	while (!stop) {
 		struct pollfd fds[2] = {

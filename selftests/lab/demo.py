@@ -42,8 +42,8 @@ def plot(directories, path):
         run, came, went, _ = measure.load(directory)
         second = (went["ns"] - run["start_ns"]).astype(float) / 1e9
         delay = (went["ns"] - came["ns"]).astype(float) / 1e6
-        begin = run["args"]["warmup"]
-        inside = (second >= begin) & (second < begin + run["args"]["seconds"])
+        begin = run["job"]["warmup"]
+        inside = (second >= begin) & (second < begin + run["job"]["seconds"])
         for kind in ("c", "l"):
             mine = inside & ((went["saddr"] >> 8 & 0xff) == measure.CLASSES[kind])
             axis.plot(second[mine], delay[mine], ".", ms=1, color=COLORS[kind], label=NAMES[kind],

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Run one dumbbell experiment inside a test machine and leave its raw data.
+"""Run one job, a dumbbell experiment, inside a test machine and leave its raw data.
 
 snd ---- rtr ==== rcv: the link rtr-rcv has the rate, through htb with bursts of
-one packet, and the queue discipline under test as its child.  The base RTT is
-netem's, on the way back.  Flows are TCP of this kernel, paced by fq; a flow of
-class "l" is DCTCP whose packets are sent as ECT(1), a flow of class "c" is a
-Classic congestion control.  Every packet is seen before and behind the queue by
-delaymeter.
+one packet, and the queue discipline under test as its child.  The base RTTs are
+netem's, one for each that groups of flows have, on the way back.  traffic.py
+makes the flows, paced by fq.  Every packet is seen before and behind the queue
+by delaymeter.
 
-This is the half that runs in the machine; measure.py evaluates what it left,
-and neither knows the qdisc from inside.
+A job is a JSON file (--job); the options --rate, --rtt, --aqm and --flow are a
+short way to write one of one L4S and one Classic class of flows.  This is the
+half that runs in the machine; measure.py evaluates what it left (run.json,
+sightings, web.csv), and neither knows the qdisc from inside.
 """
 
 import argparse
@@ -18,131 +19,314 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 NETS = ("snd", "rtr", "rcv")
+FORMAT = 1
+# prio has no more bands, and one is needed for each round-trip time.
+MOST_RTTS = 16
+# An address ends with the number of the flow.
+MOST_FLOWS = 250
+SCRATCH = "/tmp/lab"
+# More than 200 Mbit/s and 100 ms of base RTT need, with as much queue again.
+TCP_MEMORY = "net.ipv4.tcp_rmem='4096 131072 33554432' net.ipv4.tcp_wmem='4096 16384 33554432'"
+# What a job must have, and its groups by kind. Times are seconds after the start of the run, rates are tc's. "stop" may
+# be null, "changes" is a list of {"at", "rate"} of the link, "module" is one to load before, or null, "qdisc" what
+# stands after `tc qdisc add ... handle 10:`. "ecn" of TCP and web is off, classic (ECT(0)) or l4s (rewritten to
+# ECT(1)), of UDP not-ect, ect0 or ect1; the "rate" of UDP is that of its payload. Other keys are kept as they are.
+KEYS = {
+    "": {"format", "rate", "changes", "module", "qdisc", "warmup", "seconds", "groups", "seed"},
+    "tcp": {"name", "kind", "cc", "ecn", "rtt_ms", "count", "start", "stop"},
+    "udp": {"name", "kind", "ecn", "rtt_ms", "count", "rate", "payload", "start", "stop"},
+    "web": {"name", "kind", "cc", "ecn", "rtt_ms", "per_second", "alpha", "least", "most", "start", "stop"},
+}
+
+
+def fail(words):
+    """End the program with one line and code 1."""
+    sys.exit(f"dumbbell: {words}")
+
+
+def first_words(text):
+    """What a program complained of, in one line and without the usage that tc adds."""
+    return " ".join(text.split()).split(" Usage:")[0]
 
 
 def run(command, check=True):
     """Run a shell command; on failure end the program with its words."""
     done = subprocess.run(command, shell=True, text=True, capture_output=True)
     if check and done.returncode:
-        sys.exit(f"dumbbell: `{command}` failed: {done.stderr.strip() or done.stdout.strip()}")
+        fail(f"`{command}` failed: {first_words(done.stderr.strip() or done.stdout)}")
     return done.stdout
 
 
 def in_ns(name, command):
+    """run() in a name space."""
     return run(f"ip netns exec {name} {command}")
 
 
-def rtt_us(text):
-    """Microseconds of "10ms" or "500us"."""
-    number, unit = re.fullmatch(r"([0-9.]+)(us|ms|s)", text).groups()
-    return round(float(number) * {"us": 1, "ms": 1000, "s": 1_000_000}[unit])
+def bits_per_second(text):
+    """Bits per second of a rate as tc writes it, such as "40mbit"; anything else ends the program."""
+    found = re.fullmatch(r"([0-9.]+)([kmg]?)bit", text.lower())
+    if not found:
+        fail(f"'{text}' is no rate; write it like 40mbit")
+    return float(found[1]) * {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}[found[2]]
 
 
-def build_topology(args):
+def rtt_ms(text):
+    """Milliseconds of "10ms" or "500us"."""
+    found = re.fullmatch(r"([0-9.]+)(us|ms|s)", text)
+    if not found:
+        fail(f"'{text}' is no time; write it like 10ms")
+    return float(found[1]) * {"us": 0.001, "ms": 1, "s": 1000}[found[2]]
+
+
+def simple_job(rate, rtt, aqm, flows, warmup, seconds, module):
+    """Job of the short options: flows are "l:CC", sent as ECT(1), and "c:CC" or "c:CC-ecn"."""
+    groups = []
+    for name in "lc":
+        of_class = [f.split(":")[1] for f in flows if f.split(":")[0] == name]
+        if len(set(of_class)) > 1:
+            fail(f"flows of class {name} differ ({', '.join(of_class)}); write a job for that")
+        cc = of_class[0] if of_class else "cubic"
+        groups.append({"name": name, "kind": "tcp", "cc": cc.removesuffix("-ecn"), "count": len(of_class),
+                       "ecn": "l4s" if name == "l" else "classic" if cc.endswith("-ecn") else "off",
+                       "rtt_ms": rtt_ms(rtt), "start": 0, "stop": None})
+    if sum(g["count"] for g in groups) != len(flows):
+        fail(f"cannot read the flows {' '.join(flows)}; write them like l:dctcp and c:cubic-ecn")
+    return {"format": FORMAT, "experiment": "simple", "case": "", "aqm": aqm.split()[0], "seed": 1, "rate": rate,
+            "changes": [], "module": module, "qdisc": aqm, "warmup": warmup, "seconds": seconds, "groups": groups}
+
+
+def read_job(path):
+    """The job in a file; ends the program with one line if this program cannot run it."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            job = json.load(file)
+    except (OSError, ValueError) as error:
+        fail(f"cannot read the job {path}: {error}")
+    if job.get("format") != FORMAT:
+        fail(f"{path} is a job of format {job.get('format')}, this program runs format {FORMAT}; write it anew")
+    if missing := KEYS[""] - set(job):
+        fail(f"{path} lacks {', '.join(sorted(missing))}")
+    for group in job["groups"]:
+        if group.get("kind") not in KEYS:
+            fail(f"group {group.get('name')} is of kind '{group.get('kind')}'; there are tcp, udp, web")
+        if missing := KEYS[group["kind"]] - set(group):
+            fail(f"group {group.get('name')} lacks {', '.join(sorted(missing))}")
+        if not 0 <= group.get("count", 1) <= MOST_FLOWS:
+            fail(f"group {group['name']} has {group['count']} flows; at most {MOST_FLOWS} can be")
+    for rate in (job["rate"], *(c["rate"] for c in job["changes"])):
+        if not bits_per_second(rate):
+            fail(f"the link's rate is {rate}; it must be more than nothing")
+    if len({g["rtt_ms"] for g in job["groups"]}) > MOST_RTTS:
+        fail(f"more than {MOST_RTTS} different round-trip times; give groups the same")
+    return job
+
+
+def load_module(job, paths):
+    """Load the module that the job names; paths: name -> file, or None where the caller gave none."""
+    if job["module"] is None:
+        return
+    if job["module"] not in paths:
+        fail(f"the job wants the module '{job['module']}'; there are {', '.join(paths)}")
+    path = paths[job["module"]]
+    if not path or not os.path.exists(path):
+        fail(f"the job wants the module {job['module']}, and {path or 'no file'} was given for it; "
+             "see --module and --in-tree")
+    run(f"insmod {shlex.quote(path)}")
+
+
+def allow_congestion_control(job):
+    """Let the name spaces use what the job needs; the kernel keeps some for the first one."""
+    wanted = sorted({g["cc"] for g in job["groups"] if "cc" in g})
+    if os.path.exists(f"/lib/modules/{os.uname().release}/kernel"):
+        run(f"modprobe -a {' '.join('tcp_' + cc for cc in wanted if cc != 'reno')} sch_fq sch_htb sch_netem", False)
+    there = run("sysctl -n net.ipv4.tcp_available_congestion_control").split()
+    for cc in wanted:
+        if cc not in there:
+            fail(f"this kernel has no congestion control '{cc}'; it has {', '.join(there)}")
+    allowed = run("sysctl -n net.ipv4.tcp_allowed_congestion_control").split()
+    run("sysctl -qw net.ipv4.tcp_allowed_congestion_control='" + " ".join([*allowed, *wanted]) + "'")
+
+
+def build_topology(job):
+    """Name spaces, links without offloads, fq at the sender and the delays on the way back."""
     for name in NETS:
         run(f"ip netns add {name}")
     for a, b in (("snd", "rtr"), ("rtr", "rcv")):
         run(f"ip link add to_{b} netns {a} type veth peer name to_{a} netns {b}")
         for name, dev in ((a, f"to_{b}"), (b, f"to_{a}")):
             in_ns(name, f"ethtool -K {dev} tso off gso off gro off")
-            in_ns(name, f"ip link set {dev} txqueuelen 10000 up")
+            # One address at both ends spares asking for it, which would hold each flow's first packet for an RTT.
+            in_ns(name, f"ip link set {dev} address 02:00:00:00:00:01 arp off txqueuelen 10000 up")
     for name in NETS:
         in_ns(name, "ip link set lo up")
         in_ns(name, "sysctl -qw net.ipv4.ip_forward=1 net.ipv4.tcp_no_metrics_save=1 "
-                    "net.ipv4.tcp_ecn=0 net.ipv6.conf.all.disable_ipv6=1")
+                    "net.ipv4.tcp_ecn=0 net.ipv6.conf.all.disable_ipv6=1 net.ipv4.ip_local_port_range='1024 65000' "
+                    f"{TCP_MEMORY}")
     in_ns("rtr", "ip addr add 10.8.0.1/16 dev to_snd")
     in_ns("rtr", "ip addr add 10.9.0.1/16 dev to_rcv")
     in_ns("snd", "ip route add default via 10.8.0.1 onlink dev to_rtr")
     in_ns("rcv", "ip route add default via 10.9.0.1 onlink dev to_rtr")
-    in_ns("rcv", f"tc qdisc add dev to_rtr root netem limit 100000 delay {rtt_us(args.rtt)}us")
-    in_ns("snd", "tc qdisc add dev to_rtr root handle 1: fq limit 100000 flow_limit 100000")
+    # A quantum of one packet: fq paces UDP, which has no departure times of its own, quantum by quantum.
+    in_ns("snd", "tc qdisc add dev to_rtr root handle 1: fq limit 100000 flow_limit 100000 "
+                 "quantum 1514 initial_quantum 1514")
+    in_ns("rcv", f"tc qdisc add dev to_rtr root handle 1: prio bands {MOST_RTTS} priomap{' 0' * 16}")
+    set_rtts(job, "add")
 
 
-def add_flow(number, flow):
-    """Give a flow, "l:dctcp" or "c:cubic", a pair of addresses of its own."""
-    kind, cc = flow.split(":")
-    ecn = kind == "l" or cc.endswith("-ecn")
-    cc = cc.removesuffix("-ecn")
-    options = f"congctl {cc}" + (" features ecn" if ecn else "")
-    net = {"l": 1, "c": 2}[kind]
-    src, dst = f"10.8.{net}.{number}", f"10.9.{net}.{number}"
-    in_ns("snd", f"ip addr add {src}/32 dev to_rtr")
-    in_ns("rcv", f"ip addr add {dst}/32 dev to_rtr")
-    in_ns("snd", f"ip route add {dst}/32 via 10.8.0.1 onlink dev to_rtr src {src} {options}")
-    in_ns("rcv", f"ip route add {src}/32 via 10.9.0.1 onlink dev to_rtr src {dst} {options}")
-    in_ns("rtr", f"ip route add {src}/32 dev to_snd")
-    in_ns("rtr", f"ip route add {dst}/32 dev to_rcv")
-    return {"kind": kind, "cc": cc, "src": src, "dst": dst, "ecn": ecn}
+def set_rtts(job, verb):
+    """Delay what goes back to each group's addresses; verb is "add", or "change" for other times of the same groups."""
+    times = sorted({g["rtt_ms"] for g in job["groups"]})
+    for band, time_ms in enumerate(times, 1):
+        in_ns("rcv", f"tc qdisc {verb} dev to_rtr parent 1:{band:x} handle {0x10 + band:x}: netem limit 100000 "
+                     f"delay {round(time_ms * 1000)}us")
+    for net, group in enumerate(job["groups"], 1):
+        if verb == "add":
+            in_ns("rcv", f"tc filter add dev to_rtr parent 1: protocol ip u32 match ip dst 10.8.{net}.0/24 "
+                         f"flowid 1:{times.index(group['rtt_ms']) + 1:x}")
 
 
-def mark_as_l4s():
-    """The L4S flows' ECT(0), which is all that DCTCP sends, becomes ECT(1)."""
-    in_ns("snd", "nft add table ip lab")
-    in_ns("snd", "nft 'add chain ip lab out { type filter hook postrouting priority 0; }'")
-    in_ns("snd", "nft add rule ip lab out ip saddr 10.8.1.0/24 ip ecn ect0 ip ecn set ect1")
-    in_ns("rcv", "nft add table ip lab")
-    in_ns("rcv", "nft 'add chain ip lab out { type filter hook postrouting priority 0; }'")
-    in_ns("rcv", "nft add rule ip lab out ip saddr 10.9.1.0/24 ip ecn ect0 ip ecn set ect1")
+def add_flows(job):
+    """Give each flow a pair of addresses, and routes that choose its congestion control; returns the table of flows."""
+    flows, batch = [], {name: [] for name in NETS}
+    l4s = []
+    for net, group in enumerate(job["groups"], 1):
+        options = ""
+        if "cc" in group:
+            options = f"congctl {group['cc']}" + ("" if group["ecn"] == "off" else " features ecn")
+        if group["kind"] != "udp" and group["ecn"] == "l4s":
+            l4s.append(net)
+        for number in range(1, group.get("count", 1) + 1):
+            src, dst = f"10.8.{net}.{number}", f"10.9.{net}.{number}"
+            batch["snd"] += [f"addr add {src}/32 dev to_rtr",
+                             f"route add {dst}/32 via 10.8.0.1 onlink dev to_rtr src {src} {options}"]
+            batch["rcv"] += [f"addr add {dst}/32 dev to_rtr",
+                             f"route add {src}/32 via 10.9.0.1 onlink dev to_rtr src {dst} {options}"]
+            batch["rtr"] += [f"route add {src}/32 dev to_snd", f"route add {dst}/32 dev to_rcv"]
+            flows.append({**group, "group": group["name"], "number": number, "src": src, "dst": dst})
+    os.makedirs(SCRATCH, exist_ok=True)
+    for name, lines in batch.items():
+        with open(f"{SCRATCH}/routes", "w", encoding="ascii") as file:
+            file.write("\n".join(lines) + "\n")
+        in_ns(name, f"ip -batch {SCRATCH}/routes")
+    for name, net in (("snd", 8), ("rcv", 9)):
+        in_ns(name, "nft add table ip lab")
+        in_ns(name, "nft 'add chain ip lab out { type filter hook postrouting priority 0; }'")
+        if l4s:
+            # ECT(0), which is all that TCP sends, becomes ECT(1).
+            sources = ", ".join(f"10.{net}.{number}.0/24" for number in l4s)
+            in_ns(name, f"nft 'add rule ip lab out ip saddr {{ {sources} }} ip ecn ect0 ip ecn set ect1'")
+    # A flow that was stopped is silent. These answers of the kernel all have identification 0, besides.
+    in_ns("snd", "nft add rule ip lab out tcp flags rst drop")
+    return flows
 
 
-def build_bottleneck(args):
-    dev = "dev to_rcv"
-    in_ns("rtr", f"tc qdisc add {dev} root handle 1: htb default 10 direct_qlen 1000")
-    in_ns("rtr", f"tc class add {dev} parent 1: classid 1:10 htb rate {args.rate} ceil {args.rate} "
+def set_rate(rate, verb="change"):
+    """The link's rate, in tc's words; verb is "add" for the first time."""
+    in_ns("rtr", f"tc class {verb} dev to_rcv parent 1: classid 1:10 htb rate {rate} ceil {rate} "
                  "burst 1514 cburst 1514 quantum 1514")
-    in_ns("rtr", f"{args.tc} qdisc add {dev} parent 1:10 handle 10: {args.aqm}")
 
 
-def queue_stats(args):
-    text = in_ns("rtr", f"{args.tc} -s -j qdisc show dev to_rcv")
-    return next((q for q in json.loads(text) if q.get("handle") == "10:"), None)
+def build_bottleneck(job, tc):
+    """The link and the qdisc under test; returns the command that made the latter."""
+    in_ns("rtr", "tc qdisc add dev to_rcv root handle 1: htb default 10 direct_qlen 1000")
+    set_rate(job["rate"], "add")
+    command = f"{tc} qdisc add dev to_rcv parent 1:10 handle 10: {job['qdisc']}"
+    done = subprocess.run(f"ip netns exec rtr {command}", shell=True, text=True, capture_output=True)
+    if done.returncode:
+        kind = job["qdisc"].split()[0]
+        words = first_words(done.stderr)
+        if "qdisc kind is unknown" in words or "Unknown qdisc" in words:
+            fail(f"there is no qdisc '{kind}' in this kernel or this tc ({words}); leave it out")
+        fail(f"tc refuses `{job['qdisc']}`: {words}")
+    return command
 
 
-def measure(args, flows):
-    receivers = [subprocess.Popen(
-        ["ip", "netns", "exec", "rcv", "iperf3", "-s", "-1", "-B", f["dst"], "-p", "5201"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for f in flows]
-    raw = os.path.join("/tmp", "sightings")
-    meter = subprocess.Popen(
-        ["ip", "netns", "exec", "rtr", args.delaymeter, "to_snd", "to_rcv", "10.8", raw],
-        stderr=subprocess.PIPE, text=True)
-    if meter.stderr.readline() != "ready\n":
-        sys.exit("dumbbell: delaymeter did not start: " + meter.stderr.read())
-    time.sleep(0.5)
-    total = args.warmup + args.seconds
-    senders = [subprocess.Popen(
-        ["ip", "netns", "exec", "snd", "iperf3", "-c", f["dst"], "-B", f["src"], "-p", "5201",
-         "-t", str(total + 1)],
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for f in flows]
-    started = time.time_ns()
-    before = None
-    for second in range(total):
-        if second == args.warmup:
-            before = queue_stats(args)
-        time.sleep(max(0, started / 1e9 + second + 1 - time.time()))
-        print(f"progress {second + 1}/{total}", flush=True)
-    after = queue_stats(args)
-    for process in senders:
-        _, err = process.communicate(timeout=300)
-        if process.returncode:
-            sys.exit("dumbbell: iperf3: " + err.strip())
-    for process in receivers:
-        process.wait(timeout=300)
-    meter.send_signal(signal.SIGTERM)
-    complaint = meter.stderr.read()
-    if meter.wait(timeout=60):
-        sys.exit("dumbbell: delaymeter: " + complaint.strip())
-    return {"start_ns": started, "raw": raw, "before": before, "after": after}
+def queue_stats(tc):
+    """What the qdisc under test says of itself, as tc -s -j shows it."""
+    text = in_ns("rtr", f"{tc} -s -j qdisc show dev to_rcv")
+    return next(q for q in json.loads(text) if q.get("handle") == "10:")
+
+
+class Child:
+    """A program that says "ready", and whose death before its time is the run's failure."""
+
+    def __init__(self, name, command):
+        self.name = name
+        self.process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE)
+        if self.process.stdout.readline() != "ready\n":
+            self.complain(self.process.communicate()[1])
+
+    def complain(self, words):
+        lines = words.strip().splitlines()
+        fail(f"{self.name}: {lines[-1] if lines else 'ended early'} (code {self.process.returncode})")
+
+    def check(self):
+        """End the program if this one has ended."""
+        if self.process.poll() is not None:
+            self.complain(self.process.communicate()[1])
+
+    def end(self):
+        """Wait for its end; returns what it said."""
+        out, words = self.process.communicate(timeout=300)
+        if self.process.returncode:
+            self.complain(words)
+        return out
+
+
+def sleep_until(seconds):
+    """Sleep until this time of CLOCK_REALTIME, in seconds."""
+    time.sleep(max(0, seconds - time.time()))
+
+
+def measure(job, flows, delaymeter, tc):
+    """Run the flows; returns what run.json needs, leaves sightings and web.csv in SCRATCH."""
+    given = f"{SCRATCH}/flows.json"
+    with open(given, "w", encoding="utf-8") as file:
+        json.dump({"job": job, "flows": flows}, file)
+    meter = Child("delaymeter", ["ip", "netns", "exec", "rtr", delaymeter, "to_snd", "to_rcv", "10.8",
+                                 f"{SCRATCH}/sightings"])
+    traffic = Child("traffic", [sys.executable, os.path.join(HERE, "traffic.py"), given, SCRATCH])
+    result = {"start_ns": time.time_ns() + 100_000_000}
+    started = result["start_ns"] / 1e9
+    traffic.process.stdin.write(f"{result['start_ns']}\n")
+    traffic.process.stdin.flush()
+    total = job["warmup"] + job["seconds"]
+    # The statistics come first where a change of the rate is due at the same time.
+    todo = [(job["warmup"], lambda: result.update(before=queue_stats(tc))),
+            *((c["at"], lambda rate=c["rate"]: set_rate(rate)) for c in job["changes"]),
+            *((n, lambda n=n: print(f"progress {n}/{total}", flush=True)) for n in range(1, int(total) + 1)),
+            (total, lambda: result.update(after=queue_stats(tc)))]
+    for when, function in sorted(todo, key=lambda item: item[0]):
+        sleep_until(started + when)
+        traffic.check()
+        meter.check()
+        function()
+    # What came before the end shall leave as it would have, too.
+    sleep_until(started + total + 1)
+    traffic.check()
+    web = json.loads(traffic.end())
+    for _ in range(60):
+        if not queue_stats(tc)["backlog"]:
+            break
+        time.sleep(0.5)
+    time.sleep(0.1)
+    meter.process.send_signal(signal.SIGTERM)
+    meter.end()
+    return result | {"web": web}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--job", help="file; instead of the options down to --seconds")
     parser.add_argument("--rate", default="40mbit")
     parser.add_argument("--rtt", default="10ms")
     parser.add_argument("--aqm", default="dualpi2", help="kind and options, as for tc qdisc add")
@@ -151,25 +335,27 @@ def main():
     parser.add_argument("--seconds", type=int, default=60, help="seconds measured")
     parser.add_argument("--tc", default="tc")
     parser.add_argument("--delaymeter", required=True)
-    parser.add_argument("--module", help="sch_dualpi2.ko to load")
+    parser.add_argument("--module", help="our sch_dualpi2.ko")
+    parser.add_argument("--in-tree", help="the kernel's own sch_dualpi2.ko")
     parser.add_argument("--out", required=True, help="directory for the results")
     args = parser.parse_args()
-    args.flow = args.flow or ["l:dctcp", "c:cubic"]
+    if args.job:
+        job = read_job(args.job)
+    else:
+        job = simple_job(args.rate, args.rtt, args.aqm, args.flow or ["l:dctcp", "c:cubic"], args.warmup, args.seconds,
+                         "dualpi2" if args.module else None)
 
-    if args.module:
-        run(f"insmod {shlex.quote(args.module)}")
-    run("modprobe -a tcp_dctcp sch_fq sch_htb sch_netem")
-    allowed = run("sysctl -n net.ipv4.tcp_allowed_congestion_control").split()
-    run("sysctl -qw net.ipv4.tcp_allowed_congestion_control='" + " ".join([*allowed, "dctcp"]) + "'")
-    build_topology(args)
-    flows = [add_flow(n, f) for n, f in enumerate(args.flow, 1)]
-    mark_as_l4s()
-    build_bottleneck(args)
-    result = measure(args, flows)
-    raw = result.pop("raw")
+    load_module(job, {"dualpi2": args.module, "dualpi2-in-tree": args.in_tree})
+    allow_congestion_control(job)
+    build_topology(job)
+    flows = add_flows(job)
+    command = build_bottleneck(job, args.tc)
+    result = {"job": job, "kernel": os.uname().release, "tc": command, "flows": flows}
+    result |= measure(job, flows, args.delaymeter, args.tc)
     os.makedirs(args.out, exist_ok=True)
-    result |= {"flows": flows, "kernel": os.uname().release, "args": vars(args)}
-    run(f"cp {raw} {shlex.quote(args.out)}/sightings")
+    for name in ("sightings", "web.csv"):
+        if os.path.exists(f"{SCRATCH}/{name}"):
+            shutil.copyfile(f"{SCRATCH}/{name}", os.path.join(args.out, name))
     with open(os.path.join(args.out, "run.json"), "w", encoding="utf-8") as file:
         json.dump(result, file, indent=1)
 

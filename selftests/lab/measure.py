@@ -1,93 +1,236 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Evaluate what dumbbell.py left: delay, rate, marks and drops of each class.
+"""Evaluate what dumbbell.py left: delay, rate, marks and drops of each group of flows.
 
-The numbers are those of the DualPI2 paper's appendix B: the delay of each
-packet at its departure from the queue, and rates on the wire (with Ethernet
-headers) as a share of the link.  It reads sightings of packets and nothing that
-a qdisc says of itself.
+The numbers are those of the DualPI2 paper's appendix B: the delay of each packet
+at its departure from the queue; rates on the wire (with Ethernet headers), marks
+and drops as samples of one second.  It reads sightings of packets and nothing
+that a qdisc says of itself.
+
+usage: measure.py reduce [--keep-raw] DIRECTORY...   leave summary.json, seconds.csv and histogram.csv there
+       measure.py DIRECTORY...                       print a line on a run with the classes l and c
 """
 
 import argparse
+import csv
 import json
 import os
-import re
+import sys
 
 import numpy as np
+from dumbbell import bits_per_second
 
+FORMAT = 1
 SIGHTING = np.dtype([("ns", "u8"), ("saddr", ">u4"), ("seq", "u4"), ("id", "u2"), ("bytes", "u2"),
                      ("ecn", "u1"), ("outgoing", "u1"), ("pad", "u2")])
-CLASSES = {"l": 1, "c": 2}  # third byte of the source address
-
-
-def rate_bps(text):
-    """Bits per second of tc's "40mbit"."""
-    number, unit = re.fullmatch(r"([0-9.]+)([kmg]?)bit", text.lower()).groups()
-    return float(number) * {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}[unit]
+CLASSES = {"l": 1, "c": 2}  # third byte of the source address in a job of the short options
+CE = 3
+DELAY_LEVELS = {"p1": 1, "p25": 25, "p50": 50, "p75": 75, "p99": 99, "p99_9": 99.9}
+SAMPLE_LEVELS = {"p1": 1, "p25": 25, "p75": 75, "p99": 99}
+# Buckets are linear within an octave: at most 1/128 wide, and exact below 128 ns.
+BUCKETS_BITS = 7
 
 
 def pair(data):
-    """Pair arrivals with departures.
+    """Pair arrivals with departures: (arrived, departed, lost), the first two packet by packet.
 
-    Sorted by identity and time, a departure follows its own arrival directly;
-    an arrival that none follows is a packet that was lost.
+    A packet is known by source, TCP sequence number (or UDP length and checksum)
+    and IP identification.  These repeat, at the earliest after 65536 packets of a
+    flow; so of equal ones, in order of time, a departure belongs to the arrival
+    right before it, and an arrival that none follows is a packet that was lost.
+    That holds while no packet waits for as long as 65536 others take to be sent.
     """
-    order = np.lexsort((data["outgoing"], data["ns"], data["id"], data["seq"], data["saddr"]))
-    data = data[order]
-    same = ((data["saddr"][1:] == data["saddr"][:-1]) & (data["seq"][1:] == data["seq"][:-1])
-            & (data["id"][1:] == data["id"][:-1]))
-    arrival = data["outgoing"] == 0
-    paired = np.append(same & arrival[:-1] & ~arrival[1:], False)
-    came = data[paired]
-    went = data[np.flatnonzero(paired) + 1]
-    lost = data[arrival & ~paired]
-    return came, went, lost
+    # Within 10.8.0.0/16, so identity is one word.
+    identity = ((data["saddr"].astype(np.uint64) & np.uint64(0xffff)) << np.uint64(48)
+                | data["id"].astype(np.uint64) << np.uint64(32) | data["seq"])
+    order = np.lexsort((data["ns"] << np.uint64(1) | data["outgoing"], identity))
+    identity = identity[order]
+    departure = data["outgoing"][order] != 0
+    first = np.flatnonzero((identity[1:] == identity[:-1]) & ~departure[:-1] & departure[1:])
+    lost = ~departure
+    lost[first] = False
+    return data[order[first]], data[order[first + 1]], data[order[lost]]
 
 
-def summary(delay_ms):
-    if not len(delay_ms):
-        return {"packets": 0}
-    levels = {"p50": 50, "p99": 99, "p99_9": 99.9}
-    return {"packets": int(len(delay_ms)), "mean": float(delay_ms.mean()),
-            **{k: float(np.percentile(delay_ms, v, method="inverted_cdf")) for k, v in levels.items()},
-            "max": float(delay_ms.max())}
+def percentile(ordered, level):
+    """Value at index ceil(level/100 * n), counted from 1, of n >= 1 ordered ones (paper); level in per cent, by 0.1."""
+    return float(ordered[max(-(-round(level * 10) * len(ordered) // 1000), 1) - 1])
+
+
+def describe(values, levels):
+    """Mean, percentiles, extremes and standard deviation of any values; None for each if there are none."""
+    names = ["mean", *levels, "max", "stddev"]
+    if not len(values):
+        return dict.fromkeys(names)
+    ordered = np.sort(values)
+    return dict(zip(names, (float(ordered.mean()), *(percentile(ordered, v) for v in levels.values()),
+                            float(ordered[-1]), float(ordered.std()))))
+
+
+def jain(rates):
+    """Jain's index of fairness, (sum x)^2 / (n sum x^2), 1/n to 1; None if nobody got anything."""
+    rates = np.asarray(rates, dtype=float)
+    return float(rates.sum() ** 2 / (len(rates) * (rates ** 2).sum())) if rates.any() else None
+
+
+def histogram(delay_ns):
+    """Rows (from, to, packets) of non-empty buckets, in ns, `to` not included; log-linear, see BUCKETS_BITS."""
+    shift = np.maximum(np.frexp(delay_ns.astype(float))[1] - BUCKETS_BITS - 1, 0)
+    # A float rounds numbers of more than 53 bits up; delays are smaller.
+    low = delay_ns >> shift << shift
+    edges, first, packets = np.unique(low, return_index=True, return_counts=True)
+    return list(zip(edges.tolist(), (edges + (1 << shift[first])).tolist(), packets.tolist()))
+
+
+def mean_rates(job):
+    """Mean link rate in bit/s in each second measured, with the changes on the way."""
+    steps = sorted([(0.0, job["rate"]), *((c["at"], c["rate"]) for c in job["changes"])], key=lambda s: s[0])
+    times = np.array([t for t, _ in steps])
+    rates = np.array([bits_per_second(r) for _, r in steps])
+    edges = job["warmup"] + np.arange(job["seconds"] + 1)
+    # Bits that the link can carry until a time are linear between the changes.
+    until = np.concatenate(([0], np.cumsum(np.diff(times) * rates[:-1])))
+    last = np.searchsorted(times, edges, side="right") - 1
+    return np.diff(until[last] + (edges - times[last]) * rates[last])
+
+
+class Run:
+    """The packets of one run that left, or were lost, in the seconds measured; times in ns since these began."""
+
+    def __init__(self, run, came, went, lost):
+        self.job = run["job"]
+        self.begin = run["start_ns"] + round(self.job["warmup"] * 1e9)
+        self.seconds = self.job["seconds"]
+        inside = self.during(went["ns"])
+        came, went = came[inside], went[inside]
+        lost = lost[self.during(lost["ns"])]
+        self.delay_ns = (went["ns"] - came["ns"]).astype(np.int64)
+        self.second = self.index(went["ns"])
+        self.lost_second = self.index(lost["ns"])
+        self.address = (went["saddr"] & 0xffff).astype(np.int32)
+        self.lost_address = (lost["saddr"] & 0xffff).astype(np.int32)
+        self.bytes = went["bytes"].astype(np.int64)
+        self.able = came["ecn"] != 0
+        self.marked = (went["ecn"] == CE) & (came["ecn"] != CE)
+        self.wrong = (went["ecn"] != came["ecn"]) & ~(self.marked & self.able)
+
+    def during(self, ns):
+        """Whether absolute times lie in the seconds measured."""
+        return (ns >= self.begin) & (ns < self.begin + self.seconds * 10**9)
+
+    def index(self, ns):
+        """Second measured, from 0 on, of absolute times that are during() them."""
+        return ((ns - np.uint64(self.begin)) // np.uint64(10**9)).astype(np.int64)
+
+    def part(self, number):
+        """Figures of the group with this number from 1 on, or of all (None): (summary, rows of seconds.csv, delays)."""
+        group = self.job["groups"][number - 1] if number else {"name": "all", "start": 0, "stop": None}
+        mine = np.flatnonzero(self.address >> 8 == number) if number else np.arange(len(self.address))
+        gone = self.lost_second[self.lost_address >> 8 == number] if number else self.lost_second
+
+        def count(second, weights=None):
+            return np.bincount(second, weights, minlength=self.seconds)
+
+        second, delay = self.second[mine], self.delay_ns[mine]
+        packets, dropped = count(second), count(gone)
+        able, marked = count(second, self.able[mine]), count(second, self.marked[mine])
+        mbit = count(second, self.bytes[mine]) * 8 / 1e6
+
+        times = self.job["warmup"] + np.arange(self.seconds)
+        stop = np.inf if group["stop"] is None else group["stop"]
+        active = (times >= group["start"]) & (times + 1 <= stop)
+        sent = active & (packets > 0)
+        offered = active & (packets + dropped > 0)
+        summary = {
+            "packets": len(mine), "ecn_packets": int(able.sum()), "marked": int(marked.sum()),
+            "dropped": int(dropped.sum()), "rewritten_wrongly": int(self.wrong[mine].sum()),
+            "active_seconds": int(active.sum()),
+            "delay_ms": describe(delay / 1e6, DELAY_LEVELS),
+            "mbit": describe(mbit[active], SAMPLE_LEVELS),
+            "mark_pct": describe(100 * marked[sent] / packets[sent], SAMPLE_LEVELS),
+            "drop_pct": describe(100 * dropped[offered] / (packets + dropped)[offered], SAMPLE_LEVELS),
+        }
+
+        order = np.lexsort((delay, second))
+        ordered, ends = delay[order] / 1e6, np.cumsum(packets)
+        rows = []
+        for n, (start, end) in enumerate(zip(ends - packets, ends)):
+            there = ordered[start:end]
+            levels = [f"{x:.6f}" for x in (there.mean(), percentile(there, 50), percentile(there, 99))] \
+                if len(there) else ["", "", ""]
+            rows.append([f"{times[n]:g}", group["name"], packets[n], f"{mbit[n]:.6f}", *levels,
+                         int(marked[n]), int(able[n]), dropped[n]])
+        return summary, rows, delay
+
+    def flows(self):
+        """Mean Mbit/s of each flow while its group was active."""
+        per_address = np.bincount(self.address, self.bytes, minlength=1 << 16)
+        result = []
+        for number, group in enumerate(self.job["groups"], 1):
+            begin = max(group["start"], self.job["warmup"])
+            end = self.job["warmup"] + self.seconds
+            end = min(end, group["stop"]) if group["stop"] is not None else end
+            for flow in range(1, group.get("count", 1) + 1):
+                mbit = per_address[number << 8 | flow] * 8 / 1e6 / (end - begin) if end > begin else 0.0
+                result.append({"group": group["name"], "src": f"10.8.{number}.{flow}", "mbit": float(mbit)})
+        return result
+
+    def figures(self):
+        """(summary.json, rows of seconds.csv, rows of histogram.csv)."""
+        whole, rows, delay = self.part(None)
+        groups, flows = {}, self.flows()
+        buckets = [("all", *row) for row in histogram(delay)]
+        carried = np.array([float(row[3]) for row in rows]) * 1e6
+        whole["utilization_pct"] = describe(100 * carried / mean_rates(self.job), SAMPLE_LEVELS)
+        for number, group in enumerate(self.job["groups"], 1):
+            own, more, delay = self.part(number)
+            rates = [f["mbit"] for f in flows if f["group"] == group["name"]]
+            own["flows_without_data"] = rates.count(0)
+            own["mbit_per_flow"] = float(np.mean(rates)) if rates else None
+            # Of the mean flow: rate * (mean delay + base RTT), appendix B.
+            own["window_bytes"] = own["mbit_per_flow"] * 1e6 / 8 * (own["delay_ms"]["mean"] + group["rtt_ms"]) / 1e3 \
+                if own["packets"] else None
+            own["jain"] = jain(rates)
+            groups[group["name"]] = own
+            rows += more
+            buckets += [(group["name"], *row) for row in histogram(delay)]
+        tcp = {g["name"] for g in self.job["groups"] if g["kind"] == "tcp"}
+        whole["jain"] = jain([f["mbit"] for f in flows if f["group"] in tcp])
+        return {"format": FORMAT, "groups": groups, "all": whole, "flows": flows}, rows, buckets
 
 
 def load(directory):
-    """One run: (description, seconds since its start, class, delay in ms, ...)."""
-    with open(os.path.join(directory, "run.json"), encoding="utf-8") as file:
-        run = json.load(file)
-    data = np.fromfile(os.path.join(directory, "sightings"), dtype=SIGHTING)
-    came, went, lost = pair(data)
-    return run, came, went, lost
+    """One run as it was left: (run.json, arrived, departed, lost); see pair(). Ends the program if it cannot."""
+    try:
+        with open(os.path.join(directory, "run.json"), encoding="utf-8") as file:
+            run = json.load(file)
+        data = np.fromfile(os.path.join(directory, "sightings"), dtype=SIGHTING)
+    except (OSError, ValueError) as error:
+        sys.exit(f"measure: {directory} has no raw data of a run ({error}); run it again, with --keep-raw to keep them")
+    if "job" not in run:
+        sys.exit(f"measure: {directory} is of an older format; run it again")
+    if not len(data):
+        sys.exit(f"measure: no packet was seen in {directory}; look at its log")
+    return run, *pair(data)
 
 
 def evaluate(directory):
-    run, came, went, lost = load(directory)
-    args = run["args"]
-    begin = run["start_ns"] + args["warmup"] * 10**9
-    end = begin + args["seconds"] * 10**9
-    inside = (went["ns"] >= begin) & (went["ns"] < end)
-    came, went = came[inside], went[inside]
-    lost = lost[(lost["ns"] >= begin) & (lost["ns"] < end)]
-    delay_ms = (went["ns"] - came["ns"]).astype(float) / 1e6
-    link = rate_bps(args["rate"])
-    result = {"aqm": args["aqm"], "rate": args["rate"], "rtt": args["rtt"], "seconds": args["seconds"],
-              "kernel": run["kernel"],
-              "utilization_pct": float(went["bytes"].astype(np.int64).sum() * 8 / args["seconds"] / link * 100)}
-    for name, number in CLASSES.items():
-        mine = (went["saddr"] >> 8 & 0xff) == number
-        gone = int(((lost["saddr"] >> 8 & 0xff) == number).sum())
-        ecn_in, ecn_out = came["ecn"][mine], went["ecn"][mine]
-        able = int((ecn_in != 0).sum())
-        marked = int(((ecn_out == 3) & (ecn_in != 3)).sum())
-        wrong = int(((ecn_out != ecn_in) & ~((ecn_out == 3) & (ecn_in != 0))).sum())
+    """Figures of a run of the short options, with the classes l and c; delays in ms, rates in Mbit/s."""
+    run, *packets = load(directory)
+    summary, _, _ = Run(run, *packets).figures()
+    job = run["job"]
+    result = {"aqm": job["qdisc"], "rate": job["rate"], "rtt": f"{job['groups'][0]['rtt_ms']:g}ms",
+              "seconds": job["seconds"], "kernel": run["kernel"],
+              "utilization_pct": summary["all"]["utilization_pct"]["mean"]}
+    for name in CLASSES:
+        own = summary["groups"][name]
+        offered = own["packets"] + own["dropped"]
         result[name] = {
-            "delay_ms": summary(delay_ms[mine]),
-            "mbit": float(went["bytes"][mine].astype(np.int64).sum() * 8 / args["seconds"] / 1e6),
-            "marked_pct": marked / able * 100 if able else 0.0,
-            "lost_pct": gone / (gone + len(ecn_out)) * 100 if gone + len(ecn_out) else 0.0,
-            "lost": gone, "ecn_rewritten_wrongly": wrong,
+            "delay_ms": {"packets": own["packets"]} | (own["delay_ms"] if own["packets"] else {}),
+            "mbit": own["mbit"]["mean"],
+            "marked_pct": own["marked"] / own["ecn_packets"] * 100 if own["ecn_packets"] else 0.0,
+            "lost_pct": own["dropped"] / offered * 100 if offered else 0.0,
+            "lost": own["dropped"], "ecn_rewritten_wrongly": own["rewritten_wrongly"],
         }
     before, after = run["before"], run["after"]
     if before and after and "l4s" in after:
@@ -97,6 +240,7 @@ def evaluate(directory):
 
 
 def line(r):
+    """What evaluate() gave, in one line; delays in ms, rates in Mbit/s."""
     low, classic = r["l"], r["c"]
     ld, cd = low["delay_ms"], classic["delay_ms"]
     ratio = low["mbit"] / classic["mbit"] if classic["mbit"] else float("inf")
@@ -107,9 +251,37 @@ def line(r):
             f"nat/coup {r.get('native_marks', '-')}/{r.get('coupled_marks', '-')}")
 
 
+def write_rows(path, head, rows):
+    """A CSV file with a header line."""
+    with open(path, "w", newline="", encoding="ascii") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(head)
+        writer.writerows(rows)
+
+
+def reduce(directory, keep_raw=False):
+    """Leave summary.json, seconds.csv and histogram.csv in a run's directory and, unless said, no sightings."""
+    summary, seconds, buckets = Run(*load(directory)).figures()
+    write_rows(os.path.join(directory, "seconds.csv"),
+               ("second", "group", "packets", "mbit", "delay_mean_ms", "delay_p50_ms", "delay_p99_ms", "marked",
+                "ecn_packets", "dropped"), seconds)
+    write_rows(os.path.join(directory, "histogram.csv"), ("group", "delay_us_from", "delay_us_to", "packets"),
+               ((group, f"{low / 1e3:.3f}", f"{high / 1e3:.3f}", n) for group, low, high, n in buckets))
+    with open(os.path.join(directory, "summary.json"), "w", encoding="utf-8") as file:
+        json.dump(summary, file, indent=1)
+    if not keep_raw:
+        os.remove(os.path.join(directory, "sightings"))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("run", nargs="+", help="directories that dumbbell.py wrote")
+    if sys.argv[1:2] == ["reduce"]:
+        parser.add_argument("--keep-raw", action="store_true", help="do not delete the sightings")
+        args = parser.parse_args(sys.argv[2:])
+        for directory in args.run:
+            reduce(directory, args.keep_raw)
+        return
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     results = [evaluate(d) for d in args.run]

@@ -43,25 +43,21 @@ def parse(argv):
     return parser.parse_args(argv)
 
 
-def options_for(args, case, warmup, seconds):
-    """As dumbbell.py's own command line would have them."""
-    rate, rtt = accept.CASES[case]
-    return argparse.Namespace(rate=rate, rtt=rtt, aqm="dualpi2", warmup=warmup, seconds=seconds, tc="tc",
-                              delaymeter=args.delaymeter, module=None, out=None)
+def job_for(case, warmup, seconds):
+    """The leg's job: one flow of each class, through the qdisc that is there."""
+    return dumbbell.simple_job(*accept.CASES[case], "dualpi2", ["l:dctcp", "c:cubic"], warmup, seconds, "dualpi2")
 
 
-def leg(options, flows):
+def leg(job, flows, delaymeter):
     """Run one leg on the topology that is there; returns what measure.py makes of it."""
-    dumbbell.in_ns("rtr", f"tc class change dev to_rcv parent 1: classid 1:10 htb rate {options.rate} "
-                          f"ceil {options.rate} burst 1514 cburst 1514 quantum 1514")
-    dumbbell.in_ns("rcv", f"tc qdisc change dev to_rtr root netem limit 100000 "
-                          f"delay {dumbbell.rtt_us(options.rtt)}us")
-    result = dumbbell.measure(options, flows)
+    dumbbell.set_rate(job["rate"])
+    dumbbell.set_rtts(job, "change")
+    result = dumbbell.measure(job, flows, delaymeter, "tc")
     out = f"/tmp/soak-{os.getpid()}"
     os.makedirs(out, exist_ok=True)
     try:
-        os.rename(result.pop("raw"), f"{out}/sightings")
-        result |= {"flows": flows, "kernel": os.uname().release, "args": vars(options)}
+        os.rename(f"{dumbbell.SCRATCH}/sightings", f"{out}/sightings")
+        result |= {"job": job, "flows": flows, "kernel": os.uname().release}
         with open(f"{out}/run.json", "w", encoding="utf-8") as file:
             json.dump(result, file)
         return measure.evaluate(out)
@@ -77,7 +73,7 @@ def after_a_pause(seconds):
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     for n in range(40):
         sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, n % 2)
-        sock.sendto(bytes(100), ("10.9.2.2", 9))
+        sock.sendto(bytes(100), ("10.9.2.1", 9))
         time.sleep(0.02)
     sock.close()
     after = lib.stats("rtr", "to_rcv")
@@ -95,7 +91,7 @@ def hour(args, flows, number):
     """One hour; returns its record."""
     record = {"hour": number, "missed": [], "legs": {}}
     for case, warmup, seconds in LEGS:
-        r = leg(options_for(args, case, warmup, seconds), flows)
+        r = leg(job_for(case, warmup, seconds), flows, args.delaymeter)
         record["legs"][case] = {
             "l_mean_ms": r["l"]["delay_ms"]["mean"], "l_p99_ms": r["l"]["delay_ms"]["p99"],
             "c_mean_ms": r["c"]["delay_ms"]["mean"], "ratio": r["l"]["mbit"] / r["c"]["mbit"],
@@ -118,14 +114,12 @@ def hour(args, flows, number):
 
 def main():
     args = parse(sys.argv[1:])
-    dumbbell.run(f"insmod {args.module}")
-    allowed = dumbbell.run("sysctl -n net.ipv4.tcp_allowed_congestion_control").split()
-    dumbbell.run("sysctl -qw net.ipv4.tcp_allowed_congestion_control='" + " ".join([*allowed, "dctcp"]) + "'")
-    options = options_for(args, *LEGS[0])
-    dumbbell.build_topology(options)
-    flows = [dumbbell.add_flow(n, f) for n, f in enumerate(("l:dctcp", "c:cubic"), 1)]
-    dumbbell.mark_as_l4s()
-    dumbbell.build_bottleneck(options)
+    job = job_for(*LEGS[0])
+    dumbbell.load_module(job, {"dualpi2": args.module})
+    dumbbell.allow_congestion_control(job)
+    dumbbell.build_topology(job)
+    flows = dumbbell.add_flows(job)
+    dumbbell.build_bottleneck(job, "tc")
     for number in range(args.first, args.last + 1):
         record = hour(args, flows, number)
         with open(args.out, "a", encoding="utf-8") as file:

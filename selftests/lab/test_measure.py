@@ -1,0 +1,319 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tests of measure.py on sightings that are made up, against values computed by hand. KTAP on stdout, some seconds.
+
+No machine is booted: what dumbbell.py and traffic.py do in one is not tested here, but for what they refuse and the
+sizes of web objects.
+"""
+
+import contextlib
+import csv
+import json
+import os
+import sys
+import tempfile
+
+import dumbbell
+import harness
+import measure
+import numpy as np
+import traffic
+from harness import equal, test
+
+BEGIN_NS = 1_700_000_000_000_000_000
+NOT_ECT, ECT1, ECT0, CE = range(4)
+MS = 1_000_000
+S = 1000 * MS
+
+
+def close(got, want):
+    assert abs(got - want) <= 1e-9 * max(1, abs(want)), f"{got!r} is not {want!r}"
+
+
+def group(name, **given):
+    return {"name": name, "kind": "tcp", "cc": "cubic", "ecn": "off", "rtt_ms": 9, "count": 1, "start": 0,
+            "stop": None} | given
+
+
+def job(*groups, **given):
+    return {"format": 1, "experiment": "test", "case": "made-up", "aqm": "none", "seed": 1, "rate": "1mbit",
+            "changes": [], "module": None, "qdisc": "none", "warmup": 1, "seconds": 2, "groups": list(groups)} | given
+
+
+def sightings(packets):
+    """Of (arrival ns, delay ns or None if lost, group, flow, seq, id, ECN before, ECN behind, bytes), in any order."""
+    rows = []
+    for at, delay, net, flow, seq, number, before, behind, size in packets:
+        source = 10 << 24 | 8 << 16 | net << 8 | flow
+        rows.append((BEGIN_NS + at, source, seq, number, size, before, 0, 0))
+        if delay is not None:
+            rows.append((BEGIN_NS + at + delay, source, seq, number, size, behind, 1, 0))
+    # As the meter writes them: by turns what came and what went in a while, and not always in this order.
+    return np.array(sorted(rows, key=lambda r: (r[0] // (50 * MS), -r[6], r[0])), dtype=measure.SIGHTING)
+
+
+def one(at, delay=0, net=1, flow=1, before=NOT_ECT, behind=None, size=1000, number=[0]):  # noqa: B006
+    """A packet of sightings(), with a sequence number of its own; by default unchanged and at once."""
+    number[0] += 1
+    return (at, delay, net, flow, number[0], number[0] % 65536, before, before if behind is None else behind, size)
+
+
+def figures(a_job, packets):
+    run = {"job": a_job, "start_ns": BEGIN_NS}
+    return measure.Run(run, *measure.pair(sightings(packets))).figures()
+
+
+# Pairing
+
+@test
+def pair_tells_delayed_from_lost():
+    came, went, lost = measure.pair(sightings([one(10, 5), one(20, None), one(30, 100), one(40, 0)]))
+    equal(sorted((went["ns"] - came["ns"]).tolist()), [0, 5, 100])
+    equal((lost["ns"] - BEGIN_NS).tolist(), [20])
+
+
+@test
+def pair_keeps_a_retransmission_apart_from_what_was_lost():
+    first, again = (10, None, 1, 1, 777, 4, 0, 0, 1514), (5 * MS, 3, 1, 1, 777, 5, 0, 0, 1514)
+    came, went, lost = measure.pair(sightings([first, again]))
+    equal((len(came), int(went["ns"][0] - came["ns"][0]), len(lost)), (1, 3, 1))
+
+
+@test
+def pair_keeps_flows_with_equal_numbers_apart():
+    same = [(10, 7, 1, 1, 5, 5, 0, 0, 100), (11, 70, 1, 2, 5, 5, 0, 0, 100), (12, None, 2, 1, 5, 5, 0, 0, 100)]
+    came, went, lost = measure.pair(sightings(same))
+    equal(sorted((went["ns"] - came["ns"]).tolist()), [7, 70])
+    equal([hex(a) for a in lost["saddr"]], ["0xa080201"])
+
+
+@test
+def pair_udp_survives_wraps_of_the_identification_with_losses():
+    """200 Mbit/s of UDP on 100: 17000 packets/s, each with the same length and checksum, half of them lost."""
+    chance = np.random.default_rng(1)
+    count, gap = 250_000, 58_800  # wraps after 3.9 s
+    lost = chance.random(count) < 0.5
+    lost[60_000:130_000] = True  # longer than a wrap
+    delay = 15 * MS + np.arange(count) % 999  # known by it, and in order
+    packets = [(n * gap, None if lost[n] else int(delay[n]), 3, 1, 99, n % 65536, ECT1, CE, 1512) for n in range(count)]
+    came, went, gone = measure.pair(sightings(packets))
+    number = ((came["ns"] - np.uint64(BEGIN_NS)) // np.uint64(gap)).astype(int)
+    assert not lost[number].any() and len(number) == (~lost).sum(), "a lost packet was paired"
+    equal(((went["ns"] - came["ns"]).astype(int) != delay[number]).sum(), 0)
+    equal(len(gone), int(lost.sum()))
+
+
+# Percentiles
+
+@test
+def percentile_is_the_value_at_index_ceil_of_p_times_n():
+    """DualPI2 paper, calc_mix: of 250 samples P1 is the third lowest."""
+    of_250 = np.arange(1, 251)
+    equal([measure.percentile(of_250, p) for p in (1, 25, 50, 75, 99)], [3, 63, 125, 188, 248])
+    of_1000 = np.arange(1, 1001)
+    equal([measure.percentile(of_1000, p) for p in (1, 99, 99.9, 100)], [10, 990, 999, 1000])
+    # 0.07 * 100 is more than 7 in binary.
+    equal(measure.percentile(np.arange(1, 101), 7), 7)
+    equal(measure.percentile(np.array([5]), 1), 5)
+
+
+@test
+def describe_gives_mean_extremes_and_deviation_of_the_population():
+    got = measure.describe(np.array([4.0, 1, 3, 2]), {"p25": 25})
+    equal(got["mean"], 2.5)
+    equal((got["p25"], got["max"]), (1, 4))
+    close(got["stddev"], 1.25 ** 0.5)
+
+
+@test
+def describe_of_nothing_is_none_for_each():
+    equal(measure.describe(np.array([]), {"p1": 1}), {"mean": None, "p1": None, "max": None, "stddev": None})
+
+
+# Figures of a run
+
+@test
+def figures_count_what_leaves_while_measured():
+    packets = [one(S - 10, 9), one(S - 10, 10), one(2 * S, 5), one(3 * S - 2, 1), one(3 * S - 2, 2),
+               one(S - 1, None), one(S, None), one(3 * S, None)]
+    summary, rows, _ = figures(job(group("A")), packets)
+    own = summary["groups"]["A"]
+    equal((own["packets"], own["dropped"]), (3, 1))
+    equal([(r[0], r[1], r[2], r[9]) for r in rows],
+          [("1", "all", 1, 1), ("2", "all", 2, 0), ("1", "A", 1, 1), ("2", "A", 2, 0)])
+    close(own["delay_ms"]["mean"], (10 + 5 + 1) / 3 / 1e6)
+    # 8000 and 16000 bit in the two seconds; a link of 1 Mbit/s.
+    close(own["mbit"]["mean"], 0.012)
+    close(summary["all"]["utilization_pct"]["mean"], 1.2)
+    close(summary["all"]["utilization_pct"]["p1"], 0.8)
+
+
+@test
+def marks_are_new_ce_of_all_packets_of_a_second():
+    first = [one(S + 1, 1, before=ECT1, behind=CE), one(S + 2, 1, before=ECT0, behind=CE), one(S + 3, 1, before=CE),
+             one(S + 4, 1)]
+    second = [one(2 * S + n, 1, before=ECT1, behind=CE if n < 1 else ECT1) for n in range(8)]
+    own = figures(job(group("A")), first + second)[0]["groups"]["A"]
+    equal((own["marked"], own["ecn_packets"], own["packets"], own["rewritten_wrongly"]), (3, 11, 12, 0))
+    close(own["mark_pct"]["mean"], (50 + 12.5) / 2)
+    equal(own["mark_pct"]["max"], 50)
+
+
+@test
+def marks_that_must_not_be_are_rewritten_wrongly():
+    wrong = [one(S + 1, 1, behind=CE), one(S + 2, 1, before=ECT1, behind=ECT0), one(S + 3, 1, before=CE, behind=ECT1),
+             one(S + 4, 1, behind=ECT1), one(S + 5, 1, before=ECT0, behind=NOT_ECT)]
+    equal(figures(job(group("A")), wrong)[0]["groups"]["A"]["rewritten_wrongly"], 5)
+
+
+@test
+def drops_are_those_of_packets_and_drops_of_a_second():
+    packets = [one(S + 1, 1), one(S + 2, None), one(2 * S + 1, None), one(2 * S + 2, 1), one(2 * S + 3, 1),
+               one(2 * S + 4, 1)]
+    own = figures(job(group("A")), packets)[0]["groups"]["A"]
+    close(own["drop_pct"]["mean"], (50 + 25) / 2)
+    # A second in which all was lost has a drop probability and no mark probability.
+    own = figures(job(group("A")), [one(S + 1, None), one(2 * S, 1)])[0]["groups"]["A"]
+    equal((own["drop_pct"]["max"], own["drop_pct"]["mean"], own["mark_pct"]["mean"]), (100, 50, 0))
+
+
+@test
+def groups_are_sampled_while_they_are_active():
+    packets = [one(2 * S + 1, 1, net=2, size=1250), one(3 * S + 1, 1, net=2, size=1250)]
+    late = group("B", start=2, stop=4)
+    summary, _, _ = figures(job(group("A"), late, seconds=5), packets)
+    own = summary["groups"]["B"]
+    equal(own["active_seconds"], 2)
+    close(own["mbit"]["mean"], 0.01)
+    close(own["mbit_per_flow"], 0.01)
+    equal(summary["groups"]["A"]["flows_without_data"], 1)
+    equal(summary["groups"]["A"]["delay_ms"]["p99_9"], None)
+
+
+@test
+def utilization_follows_the_changes_of_the_link():
+    changes = [{"at": 1.5, "rate": "500kbit"}, {"at": 3, "rate": "2mbit"}]
+    equal(measure.mean_rates(job(seconds=3, changes=changes)).tolist(), [0.75e6, 0.5e6, 2e6])
+    summary, _, _ = figures(job(group("A"), seconds=3, changes=changes),
+                            [one(S + n, 1, size=n) for n in range(10, 1510, 10)])
+    close(summary["all"]["utilization_pct"]["max"], 100 * sum(range(10, 1510, 10)) * 8 / 0.75e6)
+
+
+@test
+def flows_are_compared_by_jain_and_window():
+    packets = [one(S + n, MS, flow=1 + n % 4 // 3, size=1250) for n in range(1600)]
+    summary, _, _ = figures(job(group("A", count=2)), packets)
+    own = summary["groups"]["A"]
+    # 1200 and 400 packets of 10 kbit in 2 s.
+    equal([f["mbit"] for f in summary["flows"]], [6.0, 2.0])
+    close(own["jain"], 64 / (2 * 40))
+    close(own["window_bytes"], 4e6 / 8 * (1 + 9) / 1e3)
+    equal(measure.jain([0, 0]), None)
+
+
+@test
+def histogram_buckets_are_exact_at_first_then_within_one_per_cent():
+    equal(measure.histogram(np.array([0, 127, 127, 255, 257, 1_000_000])),
+          [(0, 1, 1), (127, 128, 2), (255, 256, 1), (256, 258, 1), (999_424, 1_003_520, 1)])
+    for value in np.random.default_rng(1).integers(100, 10 * S, 3000):
+        (low, high, count), = measure.histogram(np.array([value]))
+        assert low <= value < high and high - low <= max(1, low / 100) and count == 1, (value, low, high)
+
+
+# Files
+
+@contextlib.contextmanager
+def run_directory(a_job, packets):
+    with tempfile.TemporaryDirectory() as path:
+        with open(f"{path}/run.json", "w", encoding="utf-8") as file:
+            json.dump({"job": a_job, "start_ns": BEGIN_NS, "kernel": "test", "before": None, "after": None}, file)
+        sightings(packets).tofile(f"{path}/sightings")
+        yield path
+
+
+@test
+def reduce_leaves_the_kept_results_and_removes_the_raw_ones():
+    with run_directory(job(group("A")), [one(S + 1, 1500)]) as path:
+        measure.reduce(path, keep_raw=True)
+        equal(sorted(os.listdir(path)), ["histogram.csv", "run.json", "seconds.csv", "sightings", "summary.json"])
+        measure.reduce(path)
+        equal(os.path.exists(f"{path}/sightings"), False)
+        with open(f"{path}/seconds.csv", encoding="ascii") as file:
+            rows = list(csv.DictReader(file))
+        equal(rows[2], {"second": "1", "group": "A", "packets": "1", "mbit": "0.008000", "delay_mean_ms": "0.001500",
+                        "delay_p50_ms": "0.001500", "delay_p99_ms": "0.001500", "marked": "0", "ecn_packets": "0",
+                        "dropped": "0"})
+        equal(rows[3]["delay_mean_ms"], "")
+        with open(f"{path}/histogram.csv", encoding="ascii") as file:
+            equal(file.read().split(), ["group,delay_us_from,delay_us_to,packets", "all,1.496,1.504,1",
+                                        "A,1.496,1.504,1"])
+        with open(f"{path}/summary.json", encoding="utf-8") as file:
+            equal(json.load(file)["format"], 1)
+
+
+@test
+def evaluate_gives_the_classes_l_and_c():
+    packets = [one(S + 1, 2 * MS, net=1, before=ECT1, behind=CE), one(S + 2, 2 * MS, net=1, before=ECT1),
+               one(S + 3, 4 * MS, net=2), one(S + 4, None, net=2)]
+    with run_directory(job(group("l"), group("c"), qdisc="none x"), packets) as path:
+        got = measure.evaluate(path)
+    equal((got["aqm"], got["rate"], got["rtt"], got["seconds"]), ("none x", "1mbit", "9ms", 2))
+    equal((got["l"]["marked_pct"], got["l"]["lost"], got["c"]["lost"], got["c"]["lost_pct"]), (50, 0, 1, 50))
+    equal((got["l"]["delay_ms"]["p99"], got["c"]["delay_ms"]["mean"]), (2, 4))
+
+
+def refused(function, *args):
+    """The one line that a function ends the program with."""
+    try:
+        function(*args)
+    except SystemExit as error:
+        words = str(error.code)
+        assert "\n" not in words and len(words) > 20, words
+        return words
+    raise AssertionError("not refused")
+
+
+@test
+def load_refuses_what_is_no_run():
+    with run_directory(job(group("A")), [one(S, 1)]) as path:
+        open(f"{path}/sightings", "wb").close()
+        assert "no packet" in refused(measure.load, path)
+        os.remove(f"{path}/sightings")
+        assert "no raw data" in refused(measure.load, path)
+        with open(f"{path}/run.json", "w", encoding="utf-8") as file:
+            file.write('{"args": {}}')
+        sightings([one(1)]).tofile(f"{path}/sightings")
+        assert "older format" in refused(measure.load, path)
+
+
+# What goes into a run
+
+@test
+def read_job_refuses_what_it_cannot_run():
+    def read(content):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump(content, file)
+            file.flush()
+            return dumbbell.read_job(file.name)
+
+    good = job(group("A"))
+    equal(read(good), good)
+    for change, word in (({"format": 2}, "format 2"), ({"rate": "fast"}, "40mbit"), ({"rate": "0mbit"}, "nothing"),
+                         ({"groups": [group("A", kind="ftp")]}, "ftp"), ({"groups": [{"kind": "web"}]}, "alpha"),
+                         ({"groups": [group("A", count=251)]}, "250"),
+                         ({"groups": [group(str(n), rtt_ms=n) for n in range(17)]}, "round-trip")):
+        assert word in refused(read, good | change), word
+    assert "lacks qdisc" in refused(read, {k: v for k, v in good.items() if k != "qdisc"})
+
+
+@test
+def pareto_sizes_are_bounded_and_follow_the_law():
+    equal(traffic.pareto(0, 0.9, 1000, 1_000_000), 1000)
+    assert 999_000 < traffic.pareto(1 - 1e-12, 0.9, 1000, 1_000_000) <= 1_000_000
+    # P(X > x) = ((x/least)^-0.9 - 1000^-0.9) / (1 - 1000^-0.9): at x = 10000 12.41 %.
+    share = np.mean([traffic.pareto((n + 0.5) / 10_000, 0.9, 1000, 1_000_000) > 10_000 for n in range(10_000)])
+    assert abs(share - 0.1241) < 0.0002, share
+
+
+if __name__ == "__main__":
+    sys.exit(harness.main())

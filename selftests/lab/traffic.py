@@ -1,0 +1,303 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Make the traffic of one job: both ends of every flow, in one process.
+
+Started by dumbbell.py in the machine, between the name spaces snd and rcv that
+it has laid out.  Congestion control and ECN of TCP come from the routes, pacing
+from fq; here data is only offered (TCP, as much as the kernel takes), sent at a
+rate (UDP) or asked for object by object (web).  No control connection crosses
+the link, which an overloaded one would break.
+
+It measures nothing but the completion times of web objects: from connect() until
+the receiver has all the data and its end.
+"""
+
+import csv
+import ctypes
+import errno
+import heapq
+import itertools
+import json
+import math
+import os
+import random
+import select
+import socket
+import struct
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "net"))
+
+from dumbbell import bits_per_second                                    # noqa: E402
+from lib import in_netns                                                # noqa: E402
+
+PORT = 5201
+SO_MAX_PACING_RATE = 47
+TOS = {"not-ect": 0, "ect1": 1, "ect0": 2}
+# Ethernet, IPv4 and UDP headers, which fq counts and a rate of UDP does not.
+UDP_HEADERS_BYTES = 14 + 20 + 8
+RESET = b"\x01\0\0\0\0\0\0\0"  # struct linger: on, 0 s
+SPREAD_S = 0.005  # flows of a group start within it, by the seed
+
+
+def pareto(u, alpha, least, most):
+    """Size in bytes of a web object for u in [0, 1): Pareto, bounded to least..most by inversion."""
+    return math.floor(least * (1 - u * (1 - (least / most) ** alpha)) ** (-1 / alpha))
+
+
+class Timer:
+    """A timerfd: wakes the loop to the nanosecond, where epoll's own timeout knows milliseconds."""
+
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def __init__(self):
+        self.fd = self.libc.timerfd_create(time.CLOCK_REALTIME, os.O_NONBLOCK)
+        if self.fd < 0:
+            raise OSError(ctypes.get_errno(), "timerfd_create")
+
+    def fileno(self):
+        """For epoll."""
+        return self.fd
+
+    def set(self, seconds):
+        """Go off at this time of CLOCK_REALTIME; at once if it is past."""
+        whole = max(int(seconds), 1)
+        spec = struct.pack("qqqq", 0, 0, whole, int((seconds - whole) * 1e9))
+        self.libc.timerfd_settime(self.fd, 1, spec, None)
+
+    def drain(self):
+        """Forget that it went off."""
+        try:
+            os.read(self.fd, 8)
+        except BlockingIOError:
+            pass
+
+
+class Traffic:
+    """The flows of a job and the loop that serves them; times are seconds after the start of the run."""
+
+    def __init__(self, job):
+        self.job = job
+        self.poll = select.epoll()
+        self.serve = {}                     # file descriptor -> function
+        self.due = []                       # (time, number, function)
+        self.numbers = itertools.count()
+        self.begin = 0.0
+        self.block = bytes(1 << 18)
+        self.sink = bytearray(1 << 20)
+        self.objects = {}                   # (address, port) of the sender -> (group, start, bytes)
+        self.done = []                      # rows of web.csv
+        self.started = {}                   # web group -> objects begun
+        self.running = True
+
+    def now(self):
+        """Seconds after the start of the run."""
+        return time.clock_gettime(time.CLOCK_REALTIME) - self.begin
+
+    def at(self, when, function):
+        """Call a function at a time, or as soon as that is past."""
+        heapq.heappush(self.due, (when, next(self.numbers), function))
+
+    def watch(self, sock, events, function):
+        """Call function(events) whenever one of these events of epoll is there."""
+        self.serve[sock.fileno()] = function
+        self.poll.register(sock.fileno(), events)
+
+    def forget(self, sock):
+        """Close a socket; only its own function and what is due may do so, as its number is used again at once."""
+        if self.serve.pop(sock.fileno(), None):
+            self.poll.unregister(sock.fileno())
+        sock.close()
+
+    # Receivers
+
+    def receive(self, sock, ended=None):
+        """Take in what has come; ended() when the other side has closed."""
+        try:
+            # MSG_TRUNC: TCP counts the bytes and does not copy them.
+            if sock.recv_into(self.sink, 0, socket.MSG_TRUNC):
+                return
+        except ConnectionError:
+            ended = None
+        if ended:
+            ended()
+        self.forget(sock)
+
+    def accept(self, listener):
+        """Take a connection; if it brings a web object, its end is the completion."""
+        sock, peer = listener.accept()
+        sock.setblocking(False)
+        ended = None
+        if item := self.objects.pop(peer, None):
+            def ended():
+                group, start, size = item
+                self.done.append((group, f"{start:.6f}", size, f"{self.now() - start:.6f}"))
+        self.watch(sock, select.EPOLLIN, lambda _: self.receive(sock, ended))
+
+    def listen(self, address):
+        """Take connections to an address."""
+        listener = socket.create_server((address, PORT), backlog=4096)
+        self.watch(listener, select.EPOLLIN, lambda _: self.accept(listener))
+
+    # Senders
+
+    def tcp(self, flow):
+        """One flow that has always data to send."""
+        sock = self.connect(flow)
+
+        def more(events):
+            if events & (select.EPOLLERR | select.EPOLLHUP):
+                error = os.strerror(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+                sys.exit(f"the TCP flow {flow['src']} of group {flow['group']} failed: {error}")
+            try:
+                sock.send(self.block)
+            except BlockingIOError:
+                pass
+
+        self.watch(sock, select.EPOLLOUT, more)
+        if flow["stop"] is not None:
+            self.at(flow["stop"], lambda: self.cut(sock))
+
+    def cut(self, sock):
+        """Stop a TCP flow now, with what it has not sent yet."""
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        self.forget(sock)
+
+    def udp(self, flow):
+        """One flow at a constant rate of payload, paced packet by packet by fq."""
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.setblocking(False)
+        sock.bind((flow["src"], 0))
+        sock.connect((flow["dst"], PORT))
+        payload = bytes(flow["payload"])
+        rate = bits_per_second(flow["rate"]) / 8 * (1 + UDP_HEADERS_BYTES / len(payload))
+        sock.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, round(rate))
+        sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, TOS[flow["ecn"]])
+        # Few packets: fq has always one, and little is left after the end.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 12)
+
+        def more(_):
+            try:
+                while True:
+                    sock.send(payload)
+            except BlockingIOError:
+                pass
+
+        self.watch(sock, select.EPOLLOUT, more)
+        if flow["stop"] is not None:
+            self.at(flow["stop"], lambda: self.forget(sock))
+
+    def web(self, flow):
+        """Objects of random size, asked for at random times whatever became of those before (open loop)."""
+        chance = random.Random(f"{self.job['seed']} {flow['group']}")
+        self.started[flow["group"]] = 0
+
+        def arrive(when):
+            size = pareto(chance.random(), flow["alpha"], flow["least"], flow["most"])
+            self.web_object(flow, size)
+            later = when + chance.expovariate(flow["per_second"])
+            if flow["stop"] is None or later < flow["stop"]:
+                self.at(later, lambda: arrive(later))
+
+        first = flow["start"] + chance.expovariate(flow["per_second"])
+        self.at(first, lambda: arrive(first))
+
+    def web_object(self, flow, size):
+        """Send an object of so many bytes through a connection of its own."""
+        started = self.now()
+        sock = self.connect(flow)
+        self.started[flow["group"]] += 1
+        self.objects[sock.getsockname()] = (flow["group"], started, size)
+        left = size
+
+        def more(events):
+            nonlocal left
+            # The receiver closes when it has all; whoever gives up before leaves an object without an end.
+            if events & (select.EPOLLERR | select.EPOLLHUP | select.EPOLLIN):
+                self.forget(sock)
+                return
+            try:
+                left -= sock.send(self.block[:left] if left < len(self.block) else self.block)
+            except BlockingIOError:
+                return
+            if not left:
+                sock.shutdown(socket.SHUT_WR)
+                self.poll.modify(sock.fileno(), select.EPOLLIN)
+
+        self.watch(sock, select.EPOLLOUT, more)
+
+    def connect(self, flow):
+        """Begin a connection to a flow's receiver."""
+        sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock.setblocking(False)
+        # Without a bind, so that one port serves several peers; the route gives the address.
+        if sock.connect_ex((flow["dst"], PORT)) not in (0, errno.EINPROGRESS):
+            sys.exit(f"cannot connect to {flow['dst']} (group {flow['group']})")
+        return sock
+
+    # The whole
+
+    def open_receivers(self, flows):
+        """The receivers of these flows, in the present name space."""
+        for flow in flows:
+            if flow["kind"] == "udp":
+                # Nobody reads it: what finds no room is thrown away without a word.
+                sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+                sock.bind((flow["dst"], PORT))
+                self.serve[sock.fileno()] = sock
+            else:
+                self.listen(flow["dst"])
+
+    def run(self, flows, begin):
+        """Begin the flows, from the present name space, at `begin` (s, CLOCK_REALTIME); serve until stdin ends."""
+        self.begin = begin
+        chance = random.Random(self.job["seed"])
+        for flow in flows:
+            start = flow["start"] + chance.uniform(0, SPREAD_S)
+            self.at(start, lambda f=flow: getattr(self, f["kind"])(f))
+
+        def end(_):
+            self.running = False
+
+        def tick(_):
+            # Rounded, it may have gone off too early, and is set again then.
+            nonlocal armed
+            armed = None
+            timer.drain()
+
+        self.watch(sys.stdin, select.EPOLLIN, end)
+        timer, armed = Timer(), None
+        self.watch(timer, select.EPOLLIN, tick)
+        while self.running:
+            while self.due and self.due[0][0] <= self.now():
+                heapq.heappop(self.due)[2]()
+            if self.due and self.due[0] != armed:
+                armed = self.due[0]
+                timer.set(self.begin + armed[0])
+            for number, events in self.poll.poll():
+                if number in self.serve:
+                    self.serve[number](events)
+
+
+def main():
+    """traffic.py FLOWS-FILE OUT-DIR: says "ready", reads the start (ns, CLOCK_REALTIME), ends when stdin does."""
+    with open(sys.argv[1], encoding="utf-8") as file:
+        given = json.load(file)
+    traffic = Traffic(given["job"])
+    with in_netns("rcv"):
+        traffic.open_receivers(given["flows"])
+    with in_netns("snd"):
+        print("ready", flush=True)
+        traffic.run(given["flows"], int(sys.stdin.readline()) / 1e9)
+    if traffic.started:
+        with open(os.path.join(sys.argv[2], "web.csv"), "w", newline="", encoding="ascii") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(("group", "start_s", "bytes", "completion_s"))
+            rows.writerows(traffic.done)
+    print(json.dumps(traffic.started), flush=True)
+
+
+if __name__ == "__main__":
+    main()
