@@ -32,6 +32,7 @@ FORMAT = 1
 MOST_RTTS = 16
 # An address ends with the number of the flow.
 MOST_FLOWS = 250
+PACKET_BITS = 1514 * 8
 SCRATCH = "/tmp/lab"
 # More than 200 Mbit/s and 100 ms of base RTT need, with as much queue again.
 TCP_MEMORY = "net.ipv4.tcp_rmem='4096 131072 33554432' net.ipv4.tcp_wmem='4096 16384 33554432'"
@@ -72,7 +73,7 @@ def in_ns(name, command):
 
 def bits_per_second(text):
     """Bits per second of a rate as tc writes it, such as "40mbit"; anything else ends the program."""
-    found = re.fullmatch(r"([0-9.]+)([kmg]?)bit", text.lower())
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kmg]?)bit", text.lower())
     if not found:
         fail(f"'{text}' is no rate; write it like 40mbit")
     return float(found[1]) * {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}[found[2]]
@@ -80,7 +81,7 @@ def bits_per_second(text):
 
 def rtt_ms(text):
     """Milliseconds of "10ms" or "500us"."""
-    found = re.fullmatch(r"([0-9.]+)(us|ms|s)", text)
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(us|ms|s)", text)
     if not found:
         fail(f"'{text}' is no time; write it like 10ms")
     return float(found[1]) * {"us": 0.001, "ms": 1, "s": 1000}[found[2]]
@@ -100,7 +101,8 @@ def simple_job(rate, rtt, aqm, flows, warmup, seconds, module):
     if sum(g["count"] for g in groups) != len(flows):
         fail(f"cannot read the flows {' '.join(flows)}; write them like l:dctcp and c:cubic-ecn")
     return {"format": FORMAT, "experiment": "simple", "case": "", "aqm": aqm.split()[0], "seed": 1, "rate": rate,
-            "changes": [], "module": module, "qdisc": aqm, "warmup": warmup, "seconds": seconds, "groups": groups}
+            "changes": [], "module": module, "qdisc": aqm, "warmup": warmup, "seconds": seconds, "groups": groups,
+            "jitter": False}
 
 
 def read_job(path):
@@ -181,12 +183,29 @@ def build_topology(job):
     set_rtts(job, "add")
 
 
+def jitter_us(job):
+    """Half the time in us that the link takes for a packet; 0 where the job's machine has jitter of its own.
+
+    Without, packets of a flow arrive at one moment of another's transmission for ever, and delays are of a few values
+    only. A random time of up to one packet's takes that away (Floyd, Jacobson, "Traffic Phase Effects in
+    Packet-Switched Gateways", 1991), and keeps the order: ACKs are further apart.
+    """
+    if not job.get("jitter", True):
+        return 0.0
+    fastest = max(bits_per_second(r) for r in (job["rate"], *(c["rate"] for c in job["changes"])))
+    return PACKET_BITS / fastest * 1e6 / 2
+
+
 def set_rtts(job, verb):
-    """Delay what goes back to each group's addresses; verb is "add", or "change" for other times of the same groups."""
+    """Delay what goes back to each group's addresses; verb is "add", or "change" for other times of the same groups.
+
+    The mean is the RTT; jitter_us() says how much less or more it is.
+    """
     times = sorted({g["rtt_ms"] for g in job["groups"]})
+    jitter = jitter_us(job)
     for band, time_ms in enumerate(times, 1):
         in_ns("rcv", f"tc qdisc {verb} dev to_rtr parent 1:{band:x} handle {0x10 + band:x}: netem limit 100000 "
-                     f"delay {round(time_ms * 1000)}us")
+                     f"delay {time_ms * 1000:.3f}us {min(jitter, time_ms * 1000):.3f}us")
     for net, group in enumerate(job["groups"], 1):
         if verb == "add":
             in_ns("rcv", f"tc filter add dev to_rtr parent 1: protocol ip u32 match ip dst 10.8.{net}.0/24 "
@@ -313,7 +332,7 @@ def measure(job, flows, delaymeter, tc):
     # What came before the end shall leave as it would have, too.
     sleep_until(started + total + 1)
     traffic.check()
-    web = json.loads(traffic.end())
+    failed = json.loads(traffic.end())
     for _ in range(60):
         if not queue_stats(tc)["backlog"]:
             break
@@ -321,7 +340,7 @@ def measure(job, flows, delaymeter, tc):
     time.sleep(0.1)
     meter.process.send_signal(signal.SIGTERM)
     meter.end()
-    return result | {"web": web}
+    return result | {"failed_flows": failed}
 
 
 def main():

@@ -25,6 +25,7 @@ SIGHTING = np.dtype([("ns", "u8"), ("saddr", ">u4"), ("seq", "u4"), ("id", "u2")
                      ("ecn", "u1"), ("outgoing", "u1"), ("pad", "u2")])
 CLASSES = {"l": 1, "c": 2}  # third byte of the source address in a job of the short options
 CE = 3
+L4S = ("l4s", "ect1")  # a group's "ecn"; the others are Classic
 DELAY_LEVELS = {"p1": 1, "p25": 25, "p50": 50, "p75": 75, "p99": 99, "p99_9": 99.9}
 SAMPLE_LEVELS = {"p1": 1, "p25": 25, "p75": 75, "p99": 99}
 # Buckets are linear within an octave: at most 1/128 wide, and exact below 128 ns.
@@ -122,11 +123,11 @@ class Run:
         """Second measured, from 0 on, of absolute times that are during() them."""
         return ((ns - np.uint64(self.begin)) // np.uint64(10**9)).astype(np.int64)
 
-    def part(self, number):
-        """Figures of the group with this number from 1 on, or of all (None): (summary, rows of seconds.csv, delays)."""
-        group = self.job["groups"][number - 1] if number else {"name": "all", "start": 0, "stop": None}
-        mine = np.flatnonzero(self.address >> 8 == number) if number else np.arange(len(self.address))
-        gone = self.lost_second[self.lost_address >> 8 == number] if number else self.lost_second
+    def part(self, name, numbers):
+        """Figures of the groups with these numbers, from 1 on, together: (summary, rows of seconds.csv, delays)."""
+        groups = [self.job["groups"][n - 1] for n in numbers]
+        mine = np.flatnonzero(np.isin(self.address >> 8, numbers))
+        gone = self.lost_second[np.isin(self.lost_address >> 8, numbers)]
 
         def count(second, weights=None):
             return np.bincount(second, weights, minlength=self.seconds)
@@ -137,8 +138,8 @@ class Run:
         mbit = count(second, self.bytes[mine]) * 8 / 1e6
 
         times = self.job["warmup"] + np.arange(self.seconds)
-        stop = np.inf if group["stop"] is None else group["stop"]
-        active = (times >= group["start"]) & (times + 1 <= stop)
+        active = np.any([(times >= g["start"]) & (times + 1 <= (np.inf if g["stop"] is None else g["stop"]))
+                         for g in groups], axis=0)
         sent = active & (packets > 0)
         offered = active & (packets + dropped > 0)
         summary = {
@@ -158,7 +159,7 @@ class Run:
             there = ordered[start:end]
             levels = [f"{x:.6f}" for x in (there.mean(), percentile(there, 50), percentile(there, 99))] \
                 if len(there) else ["", "", ""]
-            rows.append([f"{times[n]:g}", group["name"], packets[n], f"{mbit[n]:.6f}", *levels,
+            rows.append([f"{times[n]:g}", name, packets[n], f"{mbit[n]:.6f}", *levels,
                          int(marked[n]), int(able[n]), dropped[n]])
         return summary, rows, delay
 
@@ -177,13 +178,13 @@ class Run:
 
     def figures(self):
         """(summary.json, rows of seconds.csv, rows of histogram.csv)."""
-        whole, rows, delay = self.part(None)
+        whole, rows, delay = self.part("all", range(1, len(self.job["groups"]) + 1))
         groups, flows = {}, self.flows()
         buckets = [("all", *row) for row in histogram(delay)]
         carried = np.array([float(row[3]) for row in rows]) * 1e6
         whole["utilization_pct"] = describe(100 * carried / mean_rates(self.job), SAMPLE_LEVELS)
         for number, group in enumerate(self.job["groups"], 1):
-            own, more, delay = self.part(number)
+            own, more, delay = self.part(group["name"], [number])
             rates = [f["mbit"] for f in flows if f["group"] == group["name"]]
             own["flows_without_data"] = rates.count(0)
             own["mbit_per_flow"] = float(np.mean(rates)) if rates else None
@@ -194,9 +195,13 @@ class Run:
             groups[group["name"]] = own
             rows += more
             buckets += [(group["name"], *row) for row in histogram(delay)]
+        classes = {}
+        for name in ("l4s", "classic"):
+            if numbers := [n for n, g in enumerate(self.job["groups"], 1) if (g["ecn"] in L4S) == (name == "l4s")]:
+                classes[name] = self.part(name, numbers)[0]
         tcp = {g["name"] for g in self.job["groups"] if g["kind"] == "tcp"}
         whole["jain"] = jain([f["mbit"] for f in flows if f["group"] in tcp])
-        return {"format": FORMAT, "groups": groups, "all": whole, "flows": flows}, rows, buckets
+        return {"format": FORMAT, "groups": groups, "classes": classes, "all": whole, "flows": flows}, rows, buckets
 
 
 def load(directory):

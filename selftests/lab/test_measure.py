@@ -262,6 +262,18 @@ def evaluate_gives_the_classes_l_and_c():
     equal((got["l"]["delay_ms"]["p99"], got["c"]["delay_ms"]["mean"]), (2, 4))
 
 
+@test
+def classes_are_their_groups_together():
+    packets = [one(S + 1, 1 * MS, net=1, before=ECT1), one(S + 2, 3 * MS, net=2, before=ECT1, behind=CE),
+               one(S + 3, 8 * MS, net=3), one(S + 4, None, net=3)]
+    groups = group("A", ecn="l4s"), group("U", kind="udp", ecn="ect1"), group("B", ecn="classic")
+    summary, _, _ = figures(job(*groups), packets)
+    low, classic = summary["classes"]["l4s"], summary["classes"]["classic"]
+    equal((low["packets"], low["delay_ms"]["mean"], low["delay_ms"]["max"], low["marked"]), (2, 2, 3, 1))
+    equal((classic["packets"], classic["dropped"], classic["delay_ms"]["mean"]), (1, 1, 8))
+    equal(list(figures(job(group("B", ecn="off")), [one(S + 3, 8 * MS)])[0]["classes"]), ["classic"])
+
+
 def refused(function, *args):
     """The one line that a function ends the program with."""
     try:
@@ -313,6 +325,14 @@ def pareto_sizes_are_bounded_and_follow_the_law():
     # P(X > x) = ((x/least)^-0.9 - 1000^-0.9) / (1 - 1000^-0.9): at x = 10000 12.41 %.
     share = np.mean([traffic.pareto((n + 0.5) / 10_000, 0.9, 1000, 1_000_000) > 10_000 for n in range(10_000)])
     assert abs(share - 0.1241) < 0.0002, share
+
+
+@test
+def jitter_is_half_a_packet_of_the_fastest_link():
+    # 12112 bits at 40 Mbit/s are 302.8 us.
+    close(dumbbell.jitter_us(job(group("A"), rate="40mbit")), 151.4)
+    close(dumbbell.jitter_us(job(group("A"), rate="20mbit", changes=[{"at": 1, "rate": "100mbit"}])), 60.56)
+    equal(dumbbell.jitter_us(job(group("A"), jitter=False)), 0)
 
 
 if __name__ == "__main__":
