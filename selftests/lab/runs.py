@@ -1,22 +1,53 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Run dumbbell experiments in test machines, two at a time, with progress.
 
-The programs that say what to run (demo.py, accept.py) stand on this; what
+The programs that say what to run (demo.py, accept.py, lab.py) stand on this; what
 happens in a machine is in dumbbell.py, what is made of it in measure.py.
 """
 
+import ast
+import collections
+import contextlib
+import hashlib
 import os
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 
+import store
+from scenario import FRAME, mbit_of
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CACHE = os.environ.get("DUALPI2_CACHE") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "dualpi2")
 BUILD = os.path.join(ROOT, "build")
+LAB = os.path.join(ROOT, "selftests", "lab")
+PYTHON = os.path.join(CACHE, "venv", "bin", "python")
+KERNEL = "plain"  # of the lab; that of make demo and make accept is prepare()'s
+MACHINE_MEMORY = "3G"  # of the lab; what it does not touch it does not take
+# What makes figures of packets, beside the delaymeter: a run made with others is not what would be made today.
+METHOD = ("selftests/lab/dumbbell.py", "selftests/lab/traffic.py", "selftests/lab/measure.py", "selftests/net/lib.py",
+          "selftests/debug/uml-seed.c", "scripts/run-vm.sh", "scripts/vm-init.sh", "iproute2-patch/tc/q_dualpi2.c")
+AGAIN = "build/lab/again"  # where a run's own command repeats it: where it stands it is finished
+# Stand-ins for tests: a program in place of run-vm.sh, and one in place of `measure.py reduce`.
+MACHINE = os.environ.get("DUALPI2_LAB_MACHINE") or os.path.join(ROOT, "scripts", "run-vm.sh")
+REDUCE = os.environ.get("DUALPI2_LAB_REDUCE")
+
+# The planner's first guess, as measured on a core: seconds for start and end of a machine, for a packet through
+# the bottleneck with its ACK and its evaluation, for a web object's connection. Finished runs correct it.
+START_S, PACKET_S, OBJECT_S = 3, 55e-6, 1.2e-3
+# A packet's two sightings of 24 bytes each; what a machine takes beside them, and how many times them the evaluation
+# takes (measured: 650 MB for 200 MB).
+RAW_BYTES, MACHINE_BYTES, EVALUATION = 48, 512 << 20, 4
+# A machine may take this many times what the plan says, and no less than the second figure (seconds).
+PATIENCE, LEAST_LIMIT_S = 8, 600
+# For run-vm.sh to end its machine by itself: beyond the limit, and after being asked to (seconds).
+GRACE_S, STOP_S = 30, 10
 
 
 def shell(command, **kwargs):
@@ -37,8 +68,118 @@ def prepare(kernel="6.1"):
     return module, os.path.join(BUILD, "tc"), meter
 
 
+def digest(*paths):
+    """A hash of files' contents; of Python only what is executed, so that comments do not count."""
+    found = hashlib.sha256()
+    for path in paths:
+        with open(path, "rb") as file:
+            data = file.read()
+        found.update(ast.dump(ast.parse(data)).encode() if path.endswith(".py") else data)
+    return found.hexdigest()[:16]
+
+
+class Bench:
+    """What all runs of the lab have in common, and by what their results are known to be of today."""
+
+    def __init__(self):
+        """Build it, and the lab's kernel at the first time; a failure ends the program."""
+        if "DUALPI2_LAB_MACHINE" in os.environ:
+            self.built, self.in_tree, self.kernel, self.module = (MACHINE,) * 3, MACHINE, "none", "none"
+        else:
+            words = dict(shlex.split(line)[0].split("=", 1)
+                         for line in shell(["scripts/debug-kernel.sh", KERNEL]).splitlines())
+            self.kernel = words["KREL"] + " " + digest(os.path.join(words["KDIR"], "made-of"))
+            self.in_tree = os.path.join(words["KDIR"], "net", "sched", "sch_dualpi2.ko")
+            module, plugin, meter = prepare(KERNEL)
+            self.module = digest(module)
+            self.built = self.keep([module, os.path.join(plugin, "q_dualpi2.so"), meter])
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True, capture_output=True, check=False)
+        dirty = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, text=True, capture_output=True, check=False)
+        self.commit, self.dirty = commit.stdout.strip() or None, bool(dirty.stdout.strip())
+
+    @staticmethod
+    def keep(files):
+        """Copies of what was built, as prepare() returns them: a build meanwhile must not change a run of hours."""
+        place = os.path.join(BUILD, "lab", "bench", digest(*files))
+        if not os.path.exists(place):
+            new = tempfile.mkdtemp(dir=os.path.join(BUILD, "lab"))
+            for path in files:
+                shutil.copy(path, new)
+            os.chmod(new, 0o755)
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            with contextlib.suppress(OSError):  # another run was quicker
+                os.rename(new, place)
+        return os.path.join(place, "sch_dualpi2.ko"), place, os.path.join(place, "delaymeter")
+
+    def made_of(self, job):
+        """What a run's result depends on: the job itself, the kernel, our module if it is used, how it is measured."""
+        method = digest(*(os.path.join(ROOT, f) for f in METHOD), self.built[2])
+        return {"job": job, "kernel": self.kernel, "module": self.module if job["module"] == "dualpi2" else None,
+                "method": f"{method} {MACHINE_MEMORY}"}
+
+
+def packets(job):
+    """How many packets a job sends to the bottleneck, about: a link's full rate, or what UDP alone offers."""
+    offered = sum(mbit_of(g["rate"]) * g["count"] for g in job["groups"] if g["kind"] == "udp")
+    end = job["warmup"] + job["seconds"]
+    steps = [(0, job["rate"]), *((c["at"], c["rate"]) for c in job["changes"]), (end, None)]
+    mbits = sum(max(0, min(until, end) - at) * max(mbit_of(rate), offered)
+                for (at, rate), (until, _) in zip(steps, steps[1:], strict=False))
+    return mbits * 1e6 / 8 / FRAME
+
+
+def predicted_s(job):
+    """Seconds of wall clock that a job takes, with the measured constants above."""
+    objects = sum(g["per_second"] for g in job["groups"] if g["kind"] == "web") * (job["warmup"] + job["seconds"])
+    return START_S + PACKET_S * packets(job) + OBJECT_S * objects
+
+
+class Planner:
+    """How long runs take: the model, times what finished runs took more or less than it says."""
+
+    def __init__(self, known=()):
+        """known: pairs (predicted, measured) of seconds, of earlier runs; the last 50 count."""
+        self.known = collections.deque(known, 50)
+
+    def learn(self, predicted, measured):
+        """Take in a finished run."""
+        self.known.append((predicted, measured))
+
+    def seconds(self, job):
+        """Expected seconds of wall clock of one job."""
+        predicted = sum(p for p, _ in self.known)
+        factor = sum(m for _, m in self.known) / predicted if predicted else 1
+        return factor * predicted_s(job)
+
+    def left(self, waiting, busy, jobs):
+        """Expected seconds until all is done. waiting: jobs; busy: (job, seconds since its start, share done)."""
+        # A run's own pace tells more than the plan, once there is some of it.
+        rest = [spent / share - spent if share > 0.1 else max(0, self.seconds(job) - spent)
+                for job, spent, share in busy] + [self.seconds(job) for job in waiting]
+        return max(sum(rest) / jobs, *rest) if rest else 0
+
+
+def obstacles(jobs, parallel, directory, keep_raw):
+    """What is missing to run them, in lines that say what to do: disk for results, memory for machines."""
+    raw = sorted((RAW_BYTES * packets(job) for job in jobs), reverse=True)
+    disk = sum(raw if keep_raw else raw[:parallel]) * 1.2 + len(jobs) * 2e6 + 200e6
+    free = store.free_bytes(directory)
+    if free < disk:
+        yield (f"only {free / 1e9:.1f} GB free in {directory}, the runs need {disk / 1e9:.1f}: make room, or give "
+               "--results a directory elsewhere")
+    with open("/proc/meminfo", encoding="ascii") as file:
+        available = int(re.search(r"MemAvailable:\s+(\d+)", file.read())[1]) * 1024
+    need = sum(MACHINE_BYTES + EVALUATION * size for size in raw[:parallel])
+    # run-vm.sh wants a machine's whole memory free before it starts it, beside what the others hold there.
+    shm = (int(MACHINE_MEMORY.removesuffix("G")) << 30) + sum(MACHINE_BYTES + size for size in raw[1:parallel])
+    for where, have, wanted in (("memory", available, need), ("/dev/shm", store.free_bytes("/dev/shm"), shm)):
+        if have < wanted:
+            yield (f"only {have / 2**30:.1f} GiB free in {where}, {parallel} runs at a time need "
+                   f"{wanted / 2**30:.1f}: end other programs, or give a smaller --jobs")
+
+
 class Run:
-    """One experiment: options of dumbbell.py by name, and where its results are."""
+    """One machine with dumbbell.py: its options by name, and where its results are."""
 
     def __init__(self, name, **options):
         self.name, self.options = name, options
@@ -47,17 +188,27 @@ class Run:
         self.process = None
 
     def start(self, built, kernel="6.1"):
+        """Start the machine; built is what prepare() returned."""
+        options = [word for key, value in self.options.items() for word in (f"--{key}", str(value))]
+        self.launch(built, ["--virtual-time", "--kernel", kernel, "--timeout", "1800"], options)
+
+    def launch(self, built, machine, options):
+        """Start a machine with the options of run-vm.sh, in it dumbbell.py with its own."""
         module, plugin, meter = built
-        python = os.path.join(CACHE, "venv", "bin", "python")
-        command = [os.path.join(ROOT, "scripts", "run-vm.sh"), "--virtual-time", "--kernel", kernel,
-                   "--timeout", "1800", "--rw", self.out, "--", "env", f"TC_LIB_DIR={plugin}", python,
-                   os.path.join(ROOT, "selftests", "lab", "dumbbell.py"), "--module", module,
-                   "--delaymeter", meter, "--out", self.out]
-        for key, value in self.options.items():
-            command += [f"--{key}", str(value)]
-        with open(self.log, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
-                                            stdin=subprocess.DEVNULL)
+        self.spawn([MACHINE, *machine, "--rw", self.out, "--", "env", f"TC_LIB_DIR={plugin}", PYTHON,
+                    os.path.join(LAB, "dumbbell.py"), "--module", module, "--delaymeter", meter,
+                    "--out", self.out, *options])
+
+    def spawn(self, command):
+        """Start a command. It ends when we do, and a Ctrl-C at the terminal does not reach it: we stop it."""
+        with open(self.log, "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen(["setpriv", "--pdeathsig", "TERM", *command], stdout=log,
+                                            stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                            start_new_session=True)
+
+    def over(self):
+        """Whether there is nothing more to wait for."""
+        return self.process.poll() is not None
 
     def progress(self):
         """Share done, 0 to 1."""
@@ -65,48 +216,171 @@ class Run:
             found = re.findall(r"^progress (\d+)/(\d+)", log.read(), re.M)
         return int(found[-1][0]) / int(found[-1][1]) if found else 0.0
 
-    def stop(self):
+    def last_words(self, most=8):
+        """The end of the log without the progress, at most so many lines."""
+        with open(self.log, encoding="utf-8", errors="replace") as log:
+            return [w for w in log.read().splitlines() if w and not w.startswith("progress")][-most:]
+
+    def ask_to_stop(self):
+        """First half of stop(): the machine's own way to end, which clears up."""
         if self.process and self.process.poll() is None:
             self.process.terminate()
-            self.process.wait()
+
+    def stop(self):
+        """End the machine if it runs, by force if it does not within STOP_S."""
+        self.ask_to_stop()
+        if self.process:
+            try:
+                self.process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, signal.SIGKILL)
+                self.process.wait()
 
     def check(self):
+        """End the program if the run failed."""
         if self.process.returncode:
-            with open(self.log, encoding="utf-8", errors="replace") as log:
-                words = [w for w in log.read().splitlines() if not w.startswith("progress")]
-            sys.exit(f"{self.name}: failed with code {self.process.returncode}:\n" + "\n".join(words[-8:]))
+            sys.exit(f"{self.name}: failed with code {self.process.returncode}:\n" + "\n".join(self.last_words()))
+
+
+class JobRun(Run):
+    """One job of the lab: a machine, then the reduction of what it left, then its place in the results."""
+
+    def __init__(self, job, bench, results, limit_s, keep_raw=False, options=""):
+        """limit_s: seconds of wall clock that the machine may take; options: of `lab run`, to repeat it."""
+        self.job, self.bench, self.results, self.limit_s = job, bench, results, limit_s
+        self.keep_raw, self.options = keep_raw, options
+        self.name = store.label(job)
+        self.process = self.began = self.made_of = self.wall_s = self.failure = self.sightings = None
+        self.reducing = self.done = False
+
+    def start(self, built, kernel=KERNEL):
+        """Start the machine."""
+        self.out = self.results.begin(self.job)
+        self.made_of = self.bench.made_of(self.job)
+        self.log = os.path.join(self.out, "log")
+        self.began = time.monotonic()
+        self.launch(built, ["--kernel", kernel, "--seed", str(self.job["seed"]), "--memory", MACHINE_MEMORY,
+                            "--timeout", str(self.limit_s)],
+                    ["--job", os.path.join(self.out, "job.json"), "--in-tree", self.bench.in_tree])
+
+    def over(self):
+        """Go on to the next step if one is done; whether all are, or one failed."""
+        if self.done or self.failure:
+            return True
+        if self.process.poll() is None:
+            # run-vm.sh has a limit itself; this is for one that hangs.
+            if time.monotonic() - self.began > self.limit_s + GRACE_S:
+                self.fail(f"took more than {self.limit_s} s and was stopped")
+        elif self.process.returncode == 124:
+            self.fail(f"the machine took more than {self.limit_s} s and was stopped; see --timeout")
+        elif self.process.returncode:
+            self.fail(f"{'evaluation' if self.reducing else 'machine'} failed with code {self.process.returncode}")
+        elif not self.reducing:
+            self.reducing = True
+            self.sightings = self.checksum("sightings")  # the reduction removes them
+            self.spawn(([REDUCE] if REDUCE else [PYTHON, os.path.join(LAB, "measure.py"), "reduce"])
+                       + (["--keep-raw"] if self.keep_raw else []) + [self.out])
+        else:
+            self.finish()
+        return self.done or self.failure is not None
+
+    def checksum(self, name):
+        """SHA-256 of a file of the run; None if it left none."""
+        path = os.path.join(self.out, name)
+        if not os.path.exists(path):
+            return None
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def finish(self):
+        """Put the run into its place."""
+        missing = [f for f in ("run.json", "summary.json", "seconds.csv", "histogram.csv")
+                   if not os.path.exists(os.path.join(self.out, f))]
+        if missing:
+            return self.fail(f"left no {', '.join(missing)}")
+        job = self.job
+        self.wall_s = time.monotonic() - self.began
+        self.results.finish(job, self.out, {
+            "commit": self.bench.commit, "dirty": self.bench.dirty, "seed": job["seed"],
+            "tc": f"tc qdisc add dev to_rcv parent 1:10 handle 10: {job['qdisc']}",
+            "wall_seconds": round(self.wall_s, 1), "predicted_seconds": round(predicted_s(job), 1),
+            "command": f"scripts/lab.sh run {job['experiment']} --case {job['case']} --aqm {job['aqm']} "
+                       f"--seeds {job['seed']}-{job['seed']}{self.options}{' --keep-raw' * self.keep_raw} "
+                       f"--results {AGAIN}",
+            "sightings_sha256": self.sightings, "made_of": self.made_of})
+        self.done = True
+        return None
+
+    def fail(self, why):
+        """End the run, and keep its log."""
+        Run.stop(self)
+        words = self.last_words(1)
+        self.failure = why + "".join(f": {w}" for w in words)
+        self.log = self.results.give_up(self.job, self.out, self.log)
+
+    def stop(self):
+        """End the run if it is under way; it does not count as failed."""
+        if self.process and not self.done and not self.failure:
+            Run.stop(self)
+            shutil.rmtree(self.out, ignore_errors=True)
+
+    def check(self):
+        """A failed run does not end the others."""
+
+
+def say(text, over=True):
+    """A line of progress on stderr, over the last one if it is a terminal."""
+    terminal = sys.stderr.isatty()
+    width = shutil.get_terminal_size().columns - 1
+    print("\r" + text[:width].ljust(width) if terminal else text, end="" if terminal and over else "\n",
+          file=sys.stderr, flush=True)
 
 
 def show(runs, began):
+    """Progress of a few runs."""
     parts = [f"{r.name} {r.progress():4.0%}" if r.process else f"{r.name}   -" for r in runs]
-    line = f"[{time.monotonic() - began:4.0f} s] " + "  ".join(parts)
-    print(("\r" + line[:shutil.get_terminal_size().columns - 1]) if sys.stderr.isatty() else line,
-          end="" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
+    say(f"[{time.monotonic() - began:4.0f} s] " + "  ".join(parts))
 
 
-def run_all(runs, built, jobs=2):
-    """Run them all; an interruption ends the machines under way."""
-    began, waiting = time.monotonic(), list(runs)
-    shown = 0.0
+@contextlib.contextmanager
+def interruptions():
+    """A list that an interruption (Ctrl-C, SIGTERM, a closed terminal) fills, in place of ending the program."""
+    came = []
+    kept = {s: signal.signal(s, lambda number, _: came.append(number))
+            for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
-        while waiting or any(r.process.poll() is None for r in runs if r.process):
-            busy = [r for r in runs if r.process and r.process.poll() is None]
-            if waiting and len(busy) < jobs:
-                waiting.pop(0).start(built)
-                continue
-            for done in runs:
-                if done.process and done.process.poll() is not None:
-                    done.check()
-            if time.monotonic() - shown > (1 if sys.stderr.isatty() else 10):
-                show(runs, began)
-                shown = time.monotonic()
-            time.sleep(0.3)
-        for run in runs:
-            run.check()
-        show(runs, began)
-        print(file=sys.stderr)
-    except KeyboardInterrupt:
-        sys.exit("\ninterrupted; the machines are stopped")
+        yield came
     finally:
-        for run in runs:
-            run.stop()
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+def run_all(runs, built, jobs=2, show=show):
+    """Run them all; an interruption ends the machines under way, and the program with code 130."""
+    began, waiting, busy = time.monotonic(), list(runs), []
+    shown = -60.0
+    with interruptions() as came:
+        try:
+            while (waiting or busy) and not came:
+                if waiting and len(busy) < jobs:
+                    busy.append(waiting.pop(0))
+                    busy[-1].start(built)
+                    continue
+                for done in [r for r in busy if r.over()]:
+                    busy.remove(done)
+                    done.check()
+                if time.monotonic() - shown > (1 if sys.stderr.isatty() else 10):
+                    show(runs, began)
+                    shown = time.monotonic()
+                time.sleep(0.1)
+            show(runs, began)
+            if sys.stderr.isatty():
+                print(file=sys.stderr)
+        finally:
+            for run in busy:
+                run.ask_to_stop()
+            for run in busy:
+                run.stop()
+        if came:
+            print("interrupted; the machines are stopped, what was finished is kept", file=sys.stderr)
+            sys.exit(130)

@@ -1,0 +1,672 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tests of the lab's host side: scenarios, runner, results, planner, comparison. KTAP on stdout, about 15 s.
+
+No machine is booted: a program of its own stands in for run-vm.sh and for the
+reduction, and writes results, hangs, fails or dies as its case says. What happens
+in a machine is not tested here.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+WORK = tempfile.mkdtemp(prefix="test-lab-")
+FAKE = os.path.join(WORK, "fake")
+os.environ |= {"DUALPI2_LAB_MACHINE": FAKE, "DUALPI2_LAB_REDUCE": FAKE}
+
+import harness   # noqa: E402
+import lab       # noqa: E402  (it reads the environment)
+import runs      # noqa: E402
+import scenario  # noqa: E402
+import store     # noqa: E402
+from harness import equal, test  # noqa: E402
+
+# The stand-in: --rw DIR makes it the machine, else it is the reduction of its last argument. $FAKE_DO is
+# JSON, {case: what happens there}.
+FAKE_TEXT = """#!/usr/bin/python3 -IS
+import json, os, signal, sys, time
+machine = "--rw" in sys.argv
+out = sys.argv[sys.argv.index("--rw") + 1] if machine else sys.argv[-1]
+job = json.load(open(out + "/job.json"))
+do = json.loads(os.environ.get("FAKE_DO", "{}")).get(job["case"], "")
+open(os.environ["FAKE_DIR"] + "/pids", "a").write("%d\\n" % os.getpid())
+print("progress 1/2", flush=True)
+if machine:
+    if do == "hang":
+        time.sleep(60)
+    if do == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        print("deaf", flush=True)
+        time.sleep(60)
+    if do == "limit":
+        sys.exit(124)
+    if do == "fail":
+        sys.exit("dumbbell: no such qdisc")
+    if do == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    for name in ("run.json", "sightings"):
+        open(out + "/" + name, "w").write("{}")
+else:
+    if do == "bad data":
+        sys.exit("measure: no packet was seen")
+    if do != "silent":
+        open(out + "/summary.json", "w").write("{}")
+    for name in ("seconds.csv", "histogram.csv"):
+        open(out + "/" + name, "w").write("")
+    if "--keep-raw" not in sys.argv:
+        os.remove(out + "/sightings")
+"""
+
+
+def holds(text, *parts):
+    """Fail unless the text has all the parts."""
+    for part in parts:
+        assert part in text, f"{part!r} is not in\n{text}"
+
+
+class Place:
+    """A results directory of a test, and `lab` with it."""
+
+    def __init__(self):
+        self.directory = tempfile.mkdtemp(dir=WORK)
+        self.results = os.path.join(self.directory, "results")
+        self.store = store.Store(self.results)
+
+    def start(self, *args, do=None):
+        """`lab ARGS` in the background. do: {case: what its machine does}."""
+        env = os.environ | {"FAKE_DIR": self.directory, "FAKE_DO": json.dumps(do or {})}
+        return subprocess.Popen([sys.executable, os.path.join(HERE, "lab.py"), *args, "--results", self.results],
+                                text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+
+    def lab(self, *args, do=None):
+        """(exit code, stdout, stderr) of `lab ARGS`."""
+        process = self.start(*args, do=do)
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+    def finished(self):
+        """Cases of the finished runs."""
+        return sorted({run[1] for run in self.store.runs()})
+
+    def pids(self):
+        """All processes of machines and reductions that ever started."""
+        try:
+            with open(os.path.join(self.directory, "pids"), encoding="ascii") as file:
+                return [int(line) for line in file]
+        except FileNotFoundError:
+            return []
+
+    def alive(self):
+        """Those of them that still run."""
+        return [p for p in self.pids() if os.path.exists(f"/proc/{p}")]
+
+
+def until(condition, seconds=30):
+    """Wait for a condition; fail if it does not come."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+SMOKE = ("run", "smoke", "--aqm", "dualpi2", "--jobs", "2")
+
+
+# Scenarios
+
+@test
+def scenarios_as_shipped_have_the_papers_runs():
+    counts = {name: len(scenario.Experiment(name).jobs()) for name in scenario.names()}
+    equal({k: counts[k] for k in ("fig2", "fig4", "fig6", "fig7", "fig8", "fig9", "fig10", "fig11", "fig12")},
+          {"fig2": 75, "fig4": 1, "fig6": 75, "fig7": 66, "fig8": 72, "fig9": 2, "fig10": 3, "fig11": 75, "fig12": 20})
+    equal({k: counts[k] for k in counts if k.startswith(("pi2", "deploy"))},
+          {"deploy": 180, "deploy-flows": 36, "pi2-fig11": 6, "pi2-fig12": 2, "pi2-fig13": 2, "pi2-fig14": 8})
+    equal(list(counts)[0], "smoke")
+
+
+@test
+def scenarios_as_shipped_are_on_the_papers_grid():
+    def seen(name, figure, aqm="dualpi2"):
+        return {figure(j) for j in scenario.Experiment(name).jobs() if j["aqm"] == aqm}
+
+    def of_flows(job):
+        return job["rate"], *((g["rtt_ms"], g["count"]) for g in job["groups"])
+    rtts = (5, 10, 20, 50, 100)
+    # Appendix B of the DualPI2 paper: 5 s + rate * RTT / 100 s.
+    equal(seen("fig6", lambda j: (*of_flows(j), j["warmup"], j["seconds"])), {
+        (f"{r}mbit", (t, 1), (t, 1), -(-(500 + r * t) // 100), 250) for r in (4, 12, 40, 120, 200) for t in rtts})
+    equal(seen("fig8", of_flows), {("40mbit", (a, 1), *rest) for a in (5, 100)
+                                   for rest in ((), *(((b, 1),) for b in rtts))})
+    equal(seen("fig12", lambda j: (j["rate"], *((g["cc"], g["count"]) for g in j["groups"][:2]),
+                                   j["groups"][2]["ecn"], j["groups"][2]["rate"])),
+          {("100mbit", ("dctcp", 5), (cc, 5), ecn, f"{udp}mbit") for cc in ("cubic", "reno")
+           for ecn in ("ect1", "not-ect") for udp in (50, 70, 100, 140, 200)})
+    lines = {"dualpi2": "dualpi2 limit 40000 target 15ms tupdate 16ms alpha 0.15625 beta 3.1953125",
+             "pie": "pie limit 40000 target 15ms tupdate 16ms alpha 2 beta 20 ecn",
+             "fq_codel": "fq_codel limit 40000 flows 1024 quantum 1514 target 5ms interval 100ms memory_limit 32Mb ecn"}
+    for name in ("fig6", "fig8", "fig12"):
+        for aqm in lines if name != "fig12" else ("dualpi2",):
+            equal(seen(name, lambda j: j["qdisc"], aqm), {lines[aqm]}, f"{name} {aqm}")
+    for name, targets in (("pi2-fig11", (20,)), ("pi2-fig12", (20,)), ("pi2-fig13", (20,)), ("pi2-fig14", (5, 20))):
+        equal(seen(name, lambda j: j["qdisc"]), {
+            f"dualpi2 limit 40000 target {t}ms tupdate 32ms alpha 0.3125 beta 3.125" for t in targets}, name)
+        equal(seen(name, lambda j: j["qdisc"], "pie"), {
+            f"pie limit 40000 target {t}ms tupdate 32ms alpha 2 beta 20 ecn" for t in targets}, name)
+    reno, udp = (lambda n: (100, n, "reno", "off", 0, None)), (100, 2, "6mbit", "not-ect", 0, None)
+    groups = {"pi2-fig11": {("10mbit", reno(5)), ("10mbit", reno(50)), ("10mbit", reno(5), udp)},
+              "pi2-fig12": {("100mbit", reno(20))},
+              "pi2-fig13": {("10mbit", reno(10), (100, 20, "reno", "off", 50, 200),
+                             (100, 20, "reno", "off", 100, 150))},
+              "pi2-fig14": {("10mbit", reno(20)), ("10mbit", reno(5), udp)}}
+    for name, wanted in groups.items():
+        equal(seen(name, lambda j: (j["rate"], *(
+            (g["rtt_ms"], g["count"], g.get("cc") or g["rate"], g["ecn"], g["start"], g["stop"])
+            for g in j["groups"]))), wanted, name)
+    equal(seen("pi2-fig12", lambda j: tuple((c["at"], c["rate"]) for c in j["changes"])),
+          {((50, "20mbit"), (100, "100mbit"))})
+
+
+@test
+def scenario_becomes_exactly_this_job():
+    job, = scenario.Experiment("fig8").jobs(["dualpi2"], "A5-B10-cubic", [3])
+    equal(job, {
+        "format": 1, "experiment": "fig8", "case": "A5-B10-cubic", "aqm": "dualpi2", "seed": 3, "rate": "40mbit",
+        "changes": [], "module": "dualpi2",
+        "qdisc": "dualpi2 limit 40000 target 15ms tupdate 16ms alpha 0.15625 beta 3.1953125",
+        "warmup": 9, "seconds": 250, "groups": [
+            {"name": "A", "kind": "tcp", "rtt_ms": 5, "count": 1, "start": 0, "stop": None, "cc": "dctcp",
+             "ecn": "l4s"},
+            {"name": "B", "kind": "tcp", "rtt_ms": 10, "count": 1, "start": 0, "stop": None, "cc": "cubic",
+             "ecn": "off"}]})
+
+
+@test
+def scenario_ecn_sender_follows_the_aqm():
+    found = {j["aqm"]: (j["groups"][0]["cc"], j["groups"][0]["ecn"])
+             for j in scenario.Experiment("fig8").jobs(case_pattern="A5-B5-cubic")}
+    equal(found, {"dualpi2": ("dctcp", "l4s"), "pie": ("cubic", "classic"), "fq_codel": ("cubic", "classic")})
+
+
+@test
+def scenario_without_flow_b_has_one_group():
+    equal([g["name"] for g in scenario.Experiment("fig8").jobs(case_pattern="A100-alone-reno")[0]["groups"]], ["A"])
+    equal([g["name"] for g in scenario.Experiment("fig7").jobs(case_pattern="A0-B10-*")[0]["groups"]], ["B"])
+
+
+@test
+def scenario_buffers_in_bdp():
+    lines = {j["aqm"]: j["qdisc"] for j in scenario.Experiment("deploy").jobs(case_pattern="l4s-cubic-2bdp")}
+    # 100 Mbit/s * 10 ms = 125000 bytes; 250000 / 1500 + 1.
+    equal(lines["fifo"], "bfifo limit 250000")
+    equal(lines["fifo-ecn"], "fq limit 167 flow_limit 167 ce_threshold 5ms orphan_mask 0")
+    holds(lines["dualpi2"], "limit 10000 target 5ms")
+
+
+GOOD_AQMS = '[q]\nqdisc = "q limit {limit}"\nvalues = { limit = 1 }\n'
+GOOD_SENDERS = 'l4s_cc = "dctcp"\n[s]\ncc = "cubic"\necn = "off"\n'
+GOOD = """title = "t"
+aqms = ["q"]
+seconds = 5
+warmup = 1
+[[case]]
+name = "c"
+rate = "4mbit"
+[[case.group]]
+name = "A"
+sender = "s"
+rtt_ms = 5
+"""
+
+
+def refusal(text=GOOD, aqms=GOOD_AQMS, senders=GOOD_SENDERS):
+    """What is said of an experiment "x" with these files; empty if it is taken."""
+    directory = tempfile.mkdtemp(dir=WORK)
+    for name, what in (("x", text), ("aqms", aqms), ("senders", senders)):
+        with open(os.path.join(directory, f"{name}.toml"), "w", encoding="utf-8") as file:
+            file.write(what)
+    try:
+        scenario.Experiment("x", directory).jobs()
+    except scenario.ScenarioError as error:
+        assert "\n" not in str(error), error
+        return str(error)
+    return ""
+
+
+@test
+def scenario_errors_name_file_key_and_what_there_is():
+    equal(refusal(), "")
+    for old, new, *parts in (
+            ('title = "t"', 'titel = "t"', "x.toml", "unknown key 'titel'", "title"),
+            ('title = "t"\n', "", "x.toml", "title is missing"),
+            ("seconds = 5", 'seconds = "5"', "x.toml", "seconds = '5'", "whole number"),
+            ("seconds = 5", "seconds = true", "x.toml", "seconds = True"),
+            ("warmup = 1", 'warmup = "some"', "x.toml", "warmup", '"paper"'),
+            ('"q"', '"p"', "x.toml", "no AQM", "'p'", "there are q"),
+            ('name = "c"', 'name = "a/b"', "x.toml", "name = 'a/b'"),
+            ('name = "c"', 'name = "c-{n}"', "x.toml: case 1", "no value for '{n}'"),
+            ('name = "c"', 'name = "c"\nover.n = [1, 2]', "two cases are called 'c'"),
+            ('name = "c"', 'name = "c"\nover.n = 1', "over.n should be a list"),
+            ('name = "c"', 'name = "c"\nfoo = 1', "x.toml: case 1: unknown key 'foo'", "rate"),
+            ('"4mbit"', '"4 Mbit"', "x.toml: case 1", "rate = '4 Mbit'", "40mbit"),
+            ('"4mbit"', '"0mbit"', "rate = '0mbit'"),
+            ('rate = "4mbit"', 'rate = "4mbit"\nchanges = [{ at = 1, speed = 2 }]', "x.toml: c: changes", "'speed'"),
+            ('rate = "4mbit"', 'rate = "4mbit"\nchanges = [{ at = 6, rate = "5mbit" }]', "changes: at = 6", "end at 6"),
+            ("rtt_ms = 5", 'rtt_ms = 5\nkind = "web"\nper_second = 2\ncount = 2', "group A", "count = 2", "0 or 1"),
+            ('sender = "s"', 'sender = "z"', "x.toml: c: group A", "no sender 'z'", "there are s"),
+            ("rtt_ms = 5", "rtt_ms = -5", "group A", "rtt_ms = -5"),
+            ("rtt_ms = 5", "rtt = 5", "group A", "unknown key 'rtt'", "rtt_ms"),
+            ("rtt_ms = 5", "rtt_ms = 5\ncount = 0", "x.toml: c", "no group has a flow"),
+            ("rtt_ms = 5", 'rtt_ms = 5\nkind = "sctp"', "kind = 'sctp'", "tcp, udp, web"),
+            ("rtt_ms = 5", "rtt_ms = 5\nstart = 6", "group A", "no time between"),
+            ("rtt_ms = 5", 'rtt_ms = 5\nkind = "udp"', "group A", "unknown key 'sender'"),
+            ("seconds = 5", "seconds = 5\nvalues = { p = {} }", "x.toml", "no AQM", "'p'"),
+            ("seconds = 5", "seconds = 5\nvalues.q = { limits = 2 }", "x.toml: values: q", "'limits'", "limit"),
+            ("seconds = 5", "seconds 5", "x.toml")):
+        assert old in GOOD, old
+        holds(refusal(GOOD.replace(old, new, 1)), *parts)
+    holds(refusal(aqms='[q]\nqdisk = "q"'), "aqms.toml: q", "unknown key 'qdisk'", "qdisc")
+    holds(refusal(aqms='q = "q"'), "aqms.toml", "q = 'q' should be a table")
+    holds(refusal(aqms='[q]\nqdisc = "q"\nmodule = "m"'), "module = 'm'", "dualpi2, dualpi2-in-tree")
+    holds(refusal(aqms='[q]\nqdisc = "q limit {buffer_packets}"'), "no value for '{buffer_packets}'")
+    holds(refusal(aqms=GOOD_AQMS.replace("1 }", '"{buffer_packets}" }')), "q needs buffer_bdp")
+    holds(refusal(senders=GOOD_SENDERS.replace('"cubic"', '"qubic"')), "senders.toml: s", "cc = 'qubic'", "reno")
+    holds(refusal(senders=GOOD_SENDERS.replace('"dctcp"', '"x"')), "senders.toml", "l4s_cc = 'x'", "dctcp")
+
+
+# Runner
+
+@test
+def run_again_goes_on_where_it_stopped():
+    place = Place()
+    code, out, _ = place.lab(*SMOKE, "--case", "two-*", do={"two-rtts-bbr": "fail"})
+    equal((code, place.finished()), (1, ["two-flows", "two-rtts-ecn-cubic", "two-rtts-reno"]))
+    machines = len(place.pids())
+    code, out, _ = place.lab(*SMOKE, "--case", "two-*")
+    holds(out, "3 of 4 runs are finished", "1 runs finished, 0 failed")
+    equal((code, len(place.pids()), len(place.finished())), (0, machines + 2, 4))
+    code, out, _ = place.lab(*SMOKE, "--case", "two-*")
+    holds(out, "nothing to run")
+    equal((code, len(place.pids())), (0, machines + 2))
+
+
+@test
+def run_leaves_what_it_was_made_of():
+    place = Place()
+    equal(place.lab(*SMOKE, "--case", "udp", "--seeds", "2-2")[0], 0)
+    (experiment, case, aqm, seed, directory, meta), = place.store.runs()
+    equal((experiment, case, aqm, seed), ("smoke", "udp", "dualpi2", 2))
+    equal(sorted(os.listdir(directory)),
+          ["histogram.csv", "job.json", "log", "meta.json", "run.json", "seconds.csv", "summary.json"])
+    holds(meta["command"], "scripts/lab.sh run smoke --case udp --aqm dualpi2 --seeds 2-2 --results build/lab/again")
+    equal(meta["sightings_sha256"], hashlib.sha256(b"{}").hexdigest())
+    equal((meta["format"], meta["seed"], meta["made_of"]["job"]["rate"]), (1, 2, "40mbit"))
+    holds(meta["tc"], "tc qdisc add", "dualpi2 limit 40000")
+
+
+@test
+def run_of_something_else_is_stale():
+    place = Place()
+    equal(place.lab(*SMOKE, "--case", "udp")[0], 0)
+    (*_, directory, meta), = place.store.runs()
+    made_of = meta["made_of"]
+    equal(lab.stale_because(meta, made_of), [])
+    for key in ("kernel", "module", "method"):
+        equal(lab.stale_because(meta, made_of | {key: "x"}), [key])
+    store.write_json(os.path.join(directory, "meta.json"), meta | {
+        "made_of": made_of | {"kernel": "6.1", "job": made_of["job"] | {"qdisc": "dualpi2 limit 3"}}})
+    code, out, _ = place.lab(*SMOKE, "--case", "udp")
+    holds(out, "1 finished with another kernel, qdisc, run again: smoke/udp/dualpi2/seed-1")
+    equal((code, place.store.runs()[0][5]["made_of"]), (0, made_of))
+
+
+@test
+def run_keeps_sightings_if_asked():
+    place = Place()
+    equal(place.lab(*SMOKE, "--case", "udp")[0], 0)
+    raw = os.path.join(place.store.runs()[0][4], "sightings")
+    assert not os.path.exists(raw)
+    code, out, _ = place.lab(*SMOKE, "--case", "udp", "--keep-raw")
+    holds(out, "--keep-raw")
+    assert code == 0 and os.path.exists(raw)
+    holds(place.store.runs()[0][5]["command"], "--seeds 1-1 --keep-raw --results build/lab/again")
+
+
+@test
+def run_killed_while_it_is_replaced_is_brought_back():
+    place = Place()
+    equal(place.lab(*SMOKE, "--case", "udp")[0], 0)
+    (*_, directory, _), = place.store.runs()
+    os.rename(directory, os.path.join(place.store.partial, "smoke+udp+dualpi2+seed-1.old"))
+    equal(place.finished(), [])
+    holds(place.lab(*SMOKE, "--case", "udp")[1], "nothing to run")
+    equal(place.finished(), ["udp"])
+
+
+@test
+def method_is_all_that_makes_the_figures():
+    bench, (one,) = runs.Bench(), scenario.Experiment("smoke").jobs(["pie"], "udp")
+    before = bench.made_of(one)["method"]
+    memory, method = runs.MACHINE_MEMORY, runs.METHOD
+    try:
+        runs.MACHINE_MEMORY = "4G"
+        assert bench.made_of(one)["method"] != before
+        runs.MACHINE_MEMORY = memory
+        for file in method:
+            assert os.path.exists(os.path.join(runs.ROOT, file)), file
+            runs.METHOD = tuple(f for f in method if f != file)
+            assert bench.made_of(one)["method"] != before, file
+    finally:
+        runs.MACHINE_MEMORY, runs.METHOD = memory, method
+
+
+def interrupted(number):
+    """Send a signal to a run of three, when one is finished and two hang."""
+    place = Place()
+    process = place.start(*SMOKE, "--case", "two-rtts-*", do={"two-rtts-bbr": "hang", "two-rtts-ecn-cubic": "hang"})
+    until(lambda: place.finished() and len(place.alive()) == 2)
+    process.send_signal(number)
+    return place, process
+
+
+@test
+def run_interrupted_stops_the_machines_and_keeps_what_is_finished():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        place, process = interrupted(number)
+        _, err = process.communicate(timeout=15)
+        holds(err, "interrupted")
+        equal((process.returncode, place.alive(), place.finished()), (130, [], ["two-rtts-reno"]))
+        equal(os.listdir(place.store.partial), [])
+    code, out, _ = place.lab(*SMOKE, "--case", "two-rtts-*")
+    holds(out, "1 of 3 runs are finished")
+    equal((code, len(place.finished())), (0, 3))
+
+
+@test
+def run_killed_takes_its_machines_with_it():
+    place, process = interrupted(signal.SIGKILL)
+    process.communicate(timeout=15)
+    until(lambda: not place.alive())
+    equal(place.finished(), ["two-rtts-reno"])
+    # What it left half done is cleared away, not taken for finished.
+    assert os.listdir(place.store.partial)
+    code, out, _ = place.lab(*SMOKE, "--case", "two-rtts-*")
+    holds(out, "1 of 3 runs are finished")
+    equal((code, len(place.finished()), os.listdir(place.store.partial)), (0, 3, []))
+
+
+@test
+def run_that_fails_is_reported_and_the_others_go_on():
+    place = Place()
+    do = {"two-flows": "fail", "udp": "die", "web": "silent", "changes": "bad data", "two-rtts-reno": "limit"}
+    code, out, err = place.lab(*SMOKE, do=do)
+    equal((code, place.finished()), (1, ["two-rtts-bbr", "two-rtts-ecn-cubic"]))
+    holds(out, "2 runs finished, 5 failed",
+          "smoke/two-flows/dualpi2/seed-1: machine failed with code 1: dumbbell: no such qdisc",
+          "smoke/udp/dualpi2/seed-1: machine failed with code -9",
+          "smoke/web/dualpi2/seed-1: left no summary.json",
+          "smoke/changes/dualpi2/seed-1: evaluation failed with code 1: measure: no packet",
+          "smoke/two-rtts-reno/dualpi2/seed-1: the machine took more than")
+    holds(err, "FAILED", "smoke+two-flows+dualpi2+seed-1.log")
+    equal(len(os.listdir(place.store.failed)), 5)
+    equal(os.listdir(place.store.partial), [])
+
+
+@test
+def run_that_hangs_is_killed():
+    place = Place()
+    os.environ |= {"FAKE_DIR": place.directory, "FAKE_DO": '{"udp": "deaf"}'}
+    grace, runs.GRACE_S = runs.GRACE_S, 0
+    patience, runs.STOP_S = runs.STOP_S, 1
+    try:
+        place.store.lock()
+        job, = scenario.Experiment("smoke").jobs(["dualpi2"], "udp")
+        run = runs.JobRun(job, runs.Bench(), place.store, 1)
+        began = time.monotonic()
+        with contextlib.redirect_stderr(io.StringIO()):
+            runs.run_all([run], run.bench.built, 1)
+        holds(run.failure, "took more than 1 s and was stopped")
+        assert time.monotonic() - began < 5
+        equal((place.alive(), place.finished()), ([], []))
+    finally:
+        runs.GRACE_S, runs.STOP_S = grace, patience
+
+
+@test
+def two_runs_on_one_directory_are_kept_apart():
+    place, process = interrupted(0)
+    code, _, err = place.lab(*SMOKE, "--case", "udp")
+    process.terminate()
+    process.communicate(timeout=15)
+    equal((code, err.count("\n")), (1, 1))
+    holds(err, "another lab run is at work", "--results")
+
+
+@test
+def results_of_another_format_are_refused():
+    place = Place()
+    equal(place.lab(*SMOKE, "--case", "udp")[0], 0)
+    path = os.path.join(place.store.runs()[0][4], "meta.json")
+    store.write_json(path, {"format": 0})
+    for command in (SMOKE, ("compare", "dualpi2", "pie"), ("report",), ("list",)):
+        code, _, err = place.lab(*command)
+        equal((code, err.count("\n")), (1, 1))
+        holds(err, "has format 0, this lab reads 1", "move")
+    with open(path, "w", encoding="ascii") as file:
+        file.write("{")
+    code, _, err = place.lab("compare", "dualpi2", "pie")
+    holds(err, path, "cannot be read")
+    equal(code, 1)
+
+
+@test
+def no_disk_or_memory_is_said_before():
+    jobs = scenario.Experiment("fig6").jobs()
+    equal(list(runs.obstacles(jobs[:1], 1, WORK, False)), [])
+    real, store.free_bytes = store.free_bytes, lambda path: 100e6
+    try:
+        found = list(runs.obstacles(jobs, 2, "/nowhere", False))
+    finally:
+        store.free_bytes = real
+    equal(len(found), 2)
+    holds(found[0], "only 0.1 GB free in /nowhere", "--results")
+    # A machine to start, and beside it another one with what it has seen.
+    holds(found[1], "0.1 GiB free in /dev/shm, 2 runs at a time need 3.", "--jobs")
+    text = io.StringIO()
+    store.free_bytes = lambda path: 100e6
+    try:
+        with contextlib.redirect_stderr(text), contextlib.redirect_stdout(io.StringIO()):
+            code = lab.main([*SMOKE, "--case", "udp", "--results", Place().results])
+    finally:
+        store.free_bytes = real
+    equal((code, text.getvalue().count("lab: only")), (1, 2), text.getvalue())
+    # With raw data kept, all of them count.
+    store.free_bytes = lambda path: 4e9
+    try:
+        equal([len(list(runs.obstacles(jobs, 1, "/nowhere", keep))) for keep in (False, True)], [0, 1])
+    finally:
+        store.free_bytes = real
+
+
+@test
+def other_programs_run_all_ends_at_the_first_failure():
+    place = Place()
+    os.makedirs(os.path.join(place.directory, "lab"))
+    os.environ |= {"FAKE_DIR": place.directory}
+    build, runs.BUILD = runs.BUILD, place.directory
+    try:
+        one = runs.Run("x", aqm="pie", seconds=3)
+        store.write_json(os.path.join(one.out, "job.json"), {"case": "udp"})
+        os.environ["FAKE_DO"] = '{"udp": ""}'
+        with contextlib.redirect_stderr(io.StringIO()):
+            runs.run_all([one], ("m.ko", "tc", "meter"))
+        holds(" ".join(one.process.args), "--virtual-time --kernel 6.1", "--aqm pie --seconds 3", "--module m.ko")
+        os.environ["FAKE_DO"] = '{"udp": "fail"}'
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):
+                runs.run_all([one], ("m.ko", "tc", "meter"))
+        except SystemExit as error:
+            holds(error.code, "x: failed with code 1", "no such qdisc")
+        else:
+            raise AssertionError("taken for good")
+    finally:
+        runs.BUILD = build
+
+
+# Planner
+
+@test
+def planner_counts_packets():
+    job = {"rate": "100mbit", "warmup": 10, "seconds": 90, "groups": [], "changes": []}
+    full = 100e6 / 8 / 1514 * 100
+    equal(round(runs.packets(job)), round(full))
+    equal(round(runs.packets(job | {"changes": [{"at": 50, "rate": "20mbit"}]})), round(full * 0.6))
+    equal(round(runs.packets(job | {"changes": [{"at": 200, "rate": "20mbit"}]})), round(full))
+    udp = [{"kind": "udp", "rate": "100mbit", "count": 2}]
+    equal(round(runs.packets(job | {"groups": udp})), round(full * 2))
+    web = runs.predicted_s(job | {"groups": [{"kind": "web", "per_second": 50}]})
+    equal(round(web - runs.predicted_s(job), 6), 6)  # 5000 objects, 1.2 ms each
+
+
+@test
+def planner_learns():
+    job = {"rate": "40mbit", "warmup": 0, "seconds": 100, "groups": [], "changes": []}
+    fresh = runs.Planner()
+    equal(fresh.seconds(job), runs.predicted_s(job))
+    fresh.learn(10, 30)
+    equal(fresh.seconds(job), 3 * runs.predicted_s(job))
+    # Two at a time, but never less than the longest; one under way has a part behind it.
+    one = fresh.seconds(job)
+    equal(fresh.left([job] * 4, [], 2), 2 * one)
+    equal(fresh.left([job], [], 2), one)
+    equal(fresh.left([], [(job, one / 4, 0)], 2), 0.75 * one)
+    equal(fresh.left([], [(job, 2 * one, 0)], 2), 0)
+    # It is slower than the plan says.
+    equal(fresh.left([], [(job, 2 * one, 0.5)], 2), 2 * one)
+    equal(fresh.left([], [], 2), 0)
+
+
+@test
+def plan_runs_nothing():
+    place = Place()
+    code, out, _ = place.lab("run", "fig8", "--case", "A5-B5-cubic", "--aqm", "pie,dualpi2*", "--plan")
+    holds(out, "fig8/A5-B5-cubic/pie/seed-1", "dualpi2-in-tree", "3 runs, about ", "pie limit 40000")
+    # Experiments without such a case are passed over.
+    holds(place.lab("run", "fig*", "--case", "40mbit-10ms", "--plan")[1], "fig6/40mbit-10ms/pie", "fig9/40mbit-10ms")
+    equal((code, place.pids(), os.path.exists(place.results)), (0, [], False))
+
+
+# Comparison
+
+def synthetic(place, aqm, seed, p99, mean, utilization, rates, case="c", method="m1"):
+    """A finished run with these figures."""
+    groups = [{"name": name, "kind": "tcp", "count": 2, "ecn": "off", "cc": "reno", "rtt_ms": 1}
+              for name in "AB"[:len(rates)]]
+    job = {"experiment": "fig8", "case": case, "aqm": aqm, "seed": seed, "groups": groups, "rate": "40mbit",
+           "warmup": 1, "seconds": 5}
+    os.makedirs(place.store.partial, exist_ok=True)
+    out = place.store.begin(job)
+    always = {"packets": 9, "dropped": 0, "window_bytes": 9, "delay_ms": {"p99": p99, "mean": mean}}
+    store.write_json(os.path.join(out, "summary.json"), {
+        "groups": {g["name"]: always | {"mbit": {"mean": rate}, "mbit_per_flow": rate / 2}
+                   for g, rate in zip(groups, rates, strict=True)},
+        "all": {"utilization_pct": {"mean": utilization}}})
+    place.store.finish(job, out, {"predicted_seconds": 1, "wall_seconds": 1,
+                                  "made_of": {"module": None, "method": method}})
+
+
+@test
+def compare_shows_the_mean_of_common_seeds():
+    place = Place()
+    synthetic(place, "dualpi2", 1, 1.0, 0.5, 99.5, (30, 10))
+    synthetic(place, "dualpi2", 2, 2.0, 0.5, 98.5, (30, 10))
+    synthetic(place, "dualpi2", 3, 9.0, 0.5, 98.5, (30, 10))
+    synthetic(place, "pie", 1, 3.0, 2.0, 100, (20, 20))
+    synthetic(place, "pie", 2, 3.0, 2.0, 100, (20, 20))
+    synthetic(place, "dualpi2", 1, 4.0, 1, 99, (40,), case="alone")
+    synthetic(place, "pie", 1, 1.0, 1, 98, (40,), case="alone", method="m2")
+    synthetic(place, "pie", 1, 1.0, 1, 98, (40,), case="only-pie")
+    code, out, _ = place.lab("compare", "dualpi2", "pie")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in out.splitlines() if line[:2] == "| "]
+    equal(code, 0)
+    equal(rows[0], ["cell", "seeds", "A P99 ms", "", "ratio", "A mean ms", "", "ratio", "utilization %", "",
+                    "rate A/B", ""])
+    equal(rows[2:], [
+        ["fig8/alone", "1", "4.000", "1.000", "4.00", "1.000", "1.000", "1.00", "99.00", "98.00", "-", "-"],
+        ["fig8/c", "2", "1.500", "3.000", "0.50", "0.500", "2.000", "0.25", "99.00", "100.00", "3.00", "1.00"]])
+    # sqrt(4 * 0.5)
+    holds(out, "cells: 2; P99 ratio: geometric mean 1.414, 0.50 to 4.00", "A is the group named A")
+    holds(out, "dualpi2: module none, method m1", "WARNING, not all made alike: fig8, pie: with module none, method m2 "
+          "alone/seed-1; with module none, method m1 c/seed-1, c/seed-2, only-pie/seed-1")
+    equal(out.count("WARNING"), 1)
+
+
+@test
+def compare_of_directories():
+    left, right = Place(), Place()
+    synthetic(left, "pie", 1, 1.0, 0.5, 99.5, (30, 10))
+    synthetic(right, "pie", 1, 2.0, 0.5, 99.5, (30, 10))
+    code, out, _ = left.lab("compare", left.results, right.results)
+    holds(out, "fig8/c/pie", "0.50")
+    equal(code, 0)
+
+
+# Bad input
+
+@test
+def bad_input_gets_one_line():
+    place = Place()
+    for code, args, *parts in (
+            (2, ("run", "fig99"), "no experiment 'fig99'", "there are smoke"),
+            (2, ("list", "fig99"), "no experiment 'fig99'"),
+            (2, ("run", "smoke", "--case", "x"), "no case 'x' in smoke", "udp"),
+            (2, ("run", "smoke", "--aqm", "red"), "no AQM 'red'", "dualpi2"),
+            (2, ("run", "smoke", "--seeds", "0"), "'0' is neither"),
+            (2, ("run", "smoke", "--seeds", "3-2"), "'3-2' is neither"),
+            (2, ("run", "smoke", "--jobs", "0"), "'0' is no whole number"),
+            (2, ("compare", "dualpi2", "red"), "no AQM or directory 'red'"),
+            (1, ("compare", "dualpi2", "pie"), "no cell in common"),
+            (1, ("report",), "no results in"),
+            (2, ("run",), "required"),
+            (2, ("walk",), "invalid choice: 'walk'")):
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
+            try:
+                got = lab.main([*args, "--results", place.results])
+            except SystemExit as end:
+                got = end.code
+        equal((args, got, err.getvalue().count("\n")), (args, code, 1))
+        holds(err.getvalue(), *parts)
+    equal(place.pids(), [])
+
+
+@test
+def short_runs_do_not_replace_long_ones():
+    args = lab.parser().parse_args(["run", "smoke", "--seconds", "3"])
+    equal(lab.directory_of(args), lab.RESULTS + "-3s")
+    args = lab.parser().parse_args(["run", "smoke"])
+    equal(lab.directory_of(args), lab.RESULTS)
+
+
+def main():
+    """Run the tests, with the stand-in in its place."""
+    with open(FAKE, "w", encoding="ascii") as file:
+        file.write(FAKE_TEXT)
+    os.chmod(FAKE, 0o755)
+    try:
+        return harness.main()
+    finally:
+        shutil.rmtree(WORK, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
