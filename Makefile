@@ -20,6 +20,7 @@ help:
 	@echo 'make mutants    are the unit tests able to fail? (3 minutes)'
 	@echo 'make tdc        only the tc-testing cases, those of the kernel tree too'
 	@echo 'make demo       see it work: dualpi2 beside fq_codel and pfifo, real traffic'
+	@echo 'make lab        one of the papers'"'"' experiments, Fig. 8, and its report (40 minutes); docs/LAB.md has the others'
 	@echo 'make accept     the figures of docs/DESIGN.md, measured in virtual time'
 	@echo 'make iproute2   a patch that brings dualpi2 with all options to iproute2'
 	@echo 'make matrix     build for every kernel that Debian has headers of'
@@ -98,6 +99,10 @@ demo:
 accept:
 	scripts/accept.sh
 
+lab:
+	scripts/lab.sh run fig8
+	scripts/lab.sh report
+
 iproute2:
 	scripts/iproute2.sh
 
@@ -123,4 +128,4 @@ clean:
 	rm -rf build
 
 .PHONY: help all modules plugin install uninstall check check-debug torture debug-kernel fuzz-tc unit coverage mutants tdc demo \
-	accept iproute2 matrix deb rpm packages-check style lint clean
+	accept lab iproute2 matrix deb rpm packages-check style lint clean

@@ -3,7 +3,7 @@
 #
 # check.sh - run every test and say how many passed.  This is "make check" and CI.
 #
-# usage: check.sh [SUITE...]     suites: style lint unit tc net tdc fuzz matrix packages; none named: all
+# usage: check.sh [SUITE...]     suites: style lint unit tc net tdc fuzz lab matrix packages; none named: all
 #
 # KERNELS: the kernels that the net and tdc suites run on: stock Debian kernels, each with the programs and
 # the tc of its own Debian release, on which the packages are tried too; and debug, the kernel with sanitizers
@@ -17,7 +17,7 @@ set -euo pipefail
 kernels=${KERNELS:-6.1 debug}
 [ "$kernels" != all ] || kernels='5.10 6.1 6.12 7.2 debug'
 suites=("$@")
-all=(style lint unit tc net tdc fuzz matrix packages)
+all=(style lint unit tc net tdc fuzz lab matrix packages)
 [ ${#suites[@]} -gt 0 ] || suites=("${all[@]}")
 for name in "${suites[@]}"; do
 	[[ " ${all[*]} " == *" $name "* ]] || die "unknown suite '$name'; suites are ${all[*]}"
@@ -157,6 +157,7 @@ if wants packages; then
 		begin "packages-$release" scripts/test-packages.sh "$release"
 	done
 fi
+if wants lab; then begin lab-smoke "$DUALPI2_CACHE/venv/bin/python" selftests/lab/test_smoke.py; fi
 for name in "${abuse[@]}"; do
 	options=()
 	# Where something may be left behind; it makes a run half as long again.
@@ -186,6 +187,11 @@ if wants unit; then
 	begin unit make --no-print-directory -C selftests/unit check
 	begin coverage coverage
 	begin mutate mutate
+fi
+if wants lab; then
+	for name in lab measure report; do
+		begin "lab-$name" "$DUALPI2_CACHE/venv/bin/python" "selftests/lab/test_$name.py"
+	done
 fi
 if wants fuzz; then begin tc-lines make --no-print-directory -s fuzz-tc; fi
 if wants style; then begin style scripts/style.sh; fi

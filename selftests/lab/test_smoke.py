@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""The lab as a whole: the experiment "smoke" in real machines, three minutes on two cores. KTAP on stdout.
+
+What the runs are held against is what must be so whatever an AQM does: what was counted outside of the queue is
+what the qdisc counted, no ECN field changed but to CE, a busy link is full, the same seed is the same run. The papers'
+figures are the report's business.
+"""
+
+import filecmp
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import harness
+import results
+import runs
+import store
+from harness import equal, test
+
+MADE = os.path.join(runs.BUILD, "check", "lab")
+AGAIN = MADE + "-again"
+KEPT = ("summary.json", "seconds.csv", "histogram.csv")
+
+
+def lab(*words):
+    """Run the lab's command line; its words go to stderr, its exit code comes back."""
+    return subprocess.run([sys.executable, os.path.join(runs.LAB, "lab.py"), *words], stdout=sys.stderr,
+                          check=False).returncode
+
+
+def made(directory=MADE):
+    """{(case, aqm): (directory, result)} of the finished runs."""
+    return {(case, aqm): (path, results.Result(path, meta))
+            for _, case, aqm, _, path, meta in store.Store(directory).runs()}
+
+
+def read(path, name):
+    with open(os.path.join(path, name), encoding="utf-8") as file:
+        return json.load(file)
+
+
+@test
+def every_run_of_every_aqm_and_load_ends_well():
+    equal(lab("run", "smoke", "--results", MADE), 0, "exit code")
+    found = made()
+    assert {"dualpi2", "dualpi2-in-tree", "pie", "fq_codel", "fq_codel-l4s", "codel", "cake", "fq", "pfifo"} <= {
+        aqm for _, aqm in found}, sorted(found)
+
+
+@test
+def packets_counted_outside_are_those_that_the_qdisc_counted():
+    """But for the few at either edge: the qdisc is asked some packets before or after the second ends."""
+    for name, (path, _) in made().items():
+        run, summary = read(path, "run.json"), read(path, "summary.json")["all"]
+        sent = run["after"]["packets"] - run["before"]["packets"]
+        assert abs(sent - summary["packets"]) <= 3, f"{name}: {sent} sent by the qdisc, {summary['packets']} seen"
+        dropped = run["after"]["drops"] - run["before"]["drops"]
+        assert abs(dropped - summary["dropped"]) <= 3, f"{name}: {dropped} dropped, {summary['dropped']} missing"
+
+
+@test
+def no_ecn_field_changes_but_to_ce():
+    for name, (path, _) in made().items():
+        equal(read(path, "summary.json")["all"]["rewritten_wrongly"], 0, str(name))
+
+
+@test
+def an_l4s_flow_waits_less_than_a_classic_one_and_the_link_is_full():
+    for aqm in ("dualpi2", "dualpi2-in-tree"):
+        result = made()["two-flows", aqm][1]
+        low, classic = result.of("A", "delay_ms"), result.of("B", "delay_ms")
+        assert low < classic / 5, f"{aqm}: {low} and {classic} ms"
+        assert result.figure("all", "utilization_pct") > 99, aqm
+    # A tail-drop queue is the same for all.
+    result = made()["two-flows", "pfifo"][1]
+    assert result.of("A", "delay_ms") > 10, result.of("A", "delay_ms")
+
+
+@test
+def every_web_object_arrives_and_none_faster_than_light():
+    path, _ = made()["web", "dualpi2"]
+    with open(os.path.join(path, "web.csv"), encoding="ascii") as file:
+        objects = [line.strip().split(",") for line in list(file)[1:]]
+    last = max(float(start) for _, start, _, _ in objects)
+    # Those of the end may still be on their way.
+    late = [start for _, start, _, took in objects if not took and float(start) < last - 2]
+    assert len(objects) > 1000 and not late, f"{len(objects)} objects, without an end: {late[:5]}"
+    least = min(float(took) for *_, took in objects if took)
+    # The base RTT, less half a packet's time of jitter.
+    assert least >= 0.00984, f"{least} s with a base RTT of 10 ms"
+
+
+@test
+def a_link_that_slows_down_is_seen_to():
+    path, _ = made()["changes", "dualpi2"]
+    with open(os.path.join(path, "seconds.csv"), encoding="ascii") as file:
+        rows = [line.split(",") for line in list(file)[1:]]
+    mbit = {int(row[0]): float(row[3]) for row in rows if row[1] == "all"}
+    assert mbit[8] > 35 and mbit[12] < 10.1 and mbit[18] > 35, mbit
+
+
+@test
+def the_same_seed_makes_the_same_run_to_the_bit_and_another_another():
+    shutil.rmtree(AGAIN, ignore_errors=True)
+    for case in ("two-flows", "web"):
+        equal(lab("run", "smoke", "--case", case, "--aqm", "dualpi2", "--results", AGAIN, "--seeds", "2"), 0, case)
+        first, same = (os.path.join(d, "smoke", case, "dualpi2", "seed-1") for d in (MADE, AGAIN))
+        for file in (*KEPT, *(["web.csv"] if case == "web" else [])):
+            assert filecmp.cmp(os.path.join(first, file), os.path.join(same, file), False), f"{case}: {file} differs"
+        other = os.path.join(AGAIN, "smoke", case, "dualpi2", "seed-2")
+        assert not filecmp.cmp(os.path.join(first, "histogram.csv"), os.path.join(other, "histogram.csv"), False), case
+
+
+@test
+def the_report_of_them_is_written():
+    out = MADE + "-report"
+    shutil.rmtree(out, ignore_errors=True)
+    equal(lab("report", "--results", MADE, "--out", out), 0)
+    assert os.path.getsize(os.path.join(out, "report.md")) > 1000
+
+
+if __name__ == "__main__":
+    # Anew, whatever an earlier call left.
+    for directory in (MADE, AGAIN):
+        shutil.rmtree(directory, ignore_errors=True)
+    sys.exit(harness.main())
