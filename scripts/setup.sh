@@ -19,7 +19,7 @@ packages=(
 	jq python3-venv shellcheck                                   # results, style check
 	mmdebstrap                                                   # Debian trees of other releases
 	debhelper dh-dkms fakeroot rpm                               # packages
-	sparse coccinelle cppcheck codespell                         # static analysis
+	sparse coccinelle libpython3-dev cppcheck codespell          # static analysis
 	clang clang-tidy libclang-rt-dev
 )
 python=/usr/bin/python3
@@ -48,7 +48,7 @@ venv_is_current() {
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
 	die "this machine has no apt; on a Debian machine run this script again, or install by hand:" \
 		"a C compiler with 32-bit libraries, make, bc, kmod, git, patch, bison, flex, libmnl, QEMU for x86," \
-		"a static busybox, cpio, xz, mmdebstrap, debhelper, dh-dkms, rpm, sparse, coccinelle, cppcheck, codespell, clang with clang-tidy, iproute2, ethtool, nftables, tcpdump, ping, jq, python3 with venv"
+		"a static busybox, cpio, xz, mmdebstrap, debhelper, dh-dkms, rpm, sparse, coccinelle with libpython, cppcheck, codespell, clang with clang-tidy, iproute2, ethtool, nftables, tcpdump, ping, jq, python3 with venv"
 fi
 
 mapfile -t missing < <(missing_packages)
