@@ -89,10 +89,7 @@ class Bed:
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
-            lib.run(["ip", "netns", "add", self.netns])
-            stack.callback(lib.run, ["ip", "netns", "del", self.netns], check=False)
-            with lib.in_netns(self.netns):
-                write("/proc/sys/net/ipv6/conf/default/disable_ipv6", 1)
+            lib.quiet_netns(stack, self.netns)
             lib.run(["ip", "-batch", "-"], self.netns, stdin="""\
 link add d0 numtxqueues 4 type dummy
 link add d1 type dummy

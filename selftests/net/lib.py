@@ -162,6 +162,14 @@ def in_netns(name):
             _setns(here)
 
 
+def quiet_netns(stack, name):
+    """Make a network namespace that ends with the ExitStack, and whose kernel does not speak IPv6 of its own accord."""
+    run(["ip", "netns", "add", name])
+    stack.callback(run, ["ip", "netns", "del", name], check=False)
+    with in_netns(name), open("/proc/sys/net/ipv6/conf/default/disable_ipv6", "w", encoding="ascii") as file:
+        file.write("1")
+
+
 def _setns(file):
     if _libc.setns(file.fileno(), 0x40000000):
         raise OSError(ctypes.get_errno(), "setns")

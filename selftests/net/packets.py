@@ -59,11 +59,7 @@ class Rig:
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
-            lib.run(["ip", "netns", "add", self.netns])
-            stack.callback(lib.run, ["ip", "netns", "del", self.netns], check=False)
-            with lib.in_netns(self.netns), \
-                 open("/proc/sys/net/ipv6/conf/default/disable_ipv6", "w", encoding="ascii") as file:
-                file.write("1")
+            lib.quiet_netns(stack, self.netns)
             self.out = self.tap(stack, "out")
             if self.bridge:
                 self.inp = self.tap(stack, "in")

@@ -259,13 +259,9 @@ def requeue_by_a_stopped_device_accounts_agree():
     """
     with contextlib.ExitStack() as stack:
         netns = f"dpr{os.getpid()}"
-        lib.run(["ip", "netns", "add", netns])
-        stack.callback(lib.run, ["ip", "netns", "del", netns], check=False)
+        lib.quiet_netns(stack, netns)
         if lib.run("modprobe ifb numifbs=0", check=False).returncode:
             raise lib.Skip("no ifb")
-        with lib.in_netns(netns), \
-             open("/proc/sys/net/ipv6/conf/default/disable_ipv6", "w", encoding="ascii") as file:
-            file.write("1")
         lib.run(["ip", "-batch", "-"], netns, stdin="""\
 link add v0 type veth peer name v1
 link add ifb0 numtxqueues 2 numrxqueues 2 type ifb

@@ -203,12 +203,8 @@ class Bench(Tree):
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
-            lib.run(["ip", "netns", "add", self.netns])
-            stack.callback(lib.run, ["ip", "netns", "del", self.netns], check=False)
+            lib.quiet_netns(stack, self.netns)
             with lib.in_netns(self.netns):
-                # The kernel would speak on its own account at each link up.
-                with open("/proc/sys/net/ipv6/conf/default/disable_ipv6", "w", encoding="ascii") as file:
-                    file.write("1")
                 self.control = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
             lib.run(["ip", "-batch", "-"], self.netns, stdin=f"""\
 link add d0 numtxqueues {QUEUES} type dummy
