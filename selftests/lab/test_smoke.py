@@ -108,6 +108,7 @@ def the_same_seed_makes_the_same_run_to_the_bit_and_another_another():
     for case in ("two-flows", "web"):
         equal(lab("run", "smoke", "--case", case, "--aqm", "dualpi2", "--results", AGAIN, "--seeds", "2"), 0, case)
         first, same = (os.path.join(d, "smoke", case, "dualpi2", "seed-1") for d in (MADE, AGAIN))
+        equal(read(same, "meta.json")["sightings_sha256"], read(first, "meta.json")["sightings_sha256"], case)
         for file in (*KEPT, *(["web.csv"] if case == "web" else [])):
             assert filecmp.cmp(os.path.join(first, file), os.path.join(same, file), False), f"{case}: {file} differs"
         other = os.path.join(AGAIN, "smoke", case, "dualpi2", "seed-2")
