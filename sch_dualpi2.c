@@ -8,11 +8,12 @@
  *
  * There is no timer.  The PI controller is updated by the first dequeue after
  * tupdate, and makes up for idle time at the first enqueue into empty queues,
- * so that an idle instance wakes no processor.
+ * so that an idle instance wakes no processor.  Only in overload, and until it
+ * has been reported, a work looks at it about once a second.
  *
  * Locking: enqueue, dequeue and peek run under the root qdisc's lock, reset does
- * where packets may still come; change and dump_stats take it; init, change and
- * dump run under RTNL.
+ * where packets may still come; change, the statistics and the work that reports
+ * overload take it; init, change and dump run under RTNL.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -28,8 +29,11 @@
 #include <linux/prandom.h>
 #include <linux/random.h>
 #include <linux/skbuff.h>
+#include <linux/timekeeping.h>
 #include <linux/types.h>
+#include <linux/workqueue.h>
 #include <net/dsfield.h>
+#include <net/genetlink.h>
 #include <net/inet_ecn.h>
 #include <net/netlink.h>
 #include <net/pkt_cls.h>
@@ -39,7 +43,10 @@
 #include <net/dualpi2.h>
 #include <compat/compat.h>
 
-#define DUALPI2_VERSION		"2.1.0"
+#define CREATE_TRACE_POINTS
+#include <trace/dualpi2.h>
+
+#define DUALPI2_VERSION		"2.2.0"
 
 /* Tags of a frame that are looked through on the way to the IP header. */
 #define DUALPI2_VLAN_TAGS_MAX	8
@@ -54,10 +61,21 @@ enum dualpi2_class {
 	DUALPI2_CLASS_CLASSIC,
 };
 
-#define DUALPI2_CB_L		BIT(0)	/* in the L4S queue */
-#define DUALPI2_CB_NATIVE_OK	BIT(1)	/* see dualpi2_native_ok() */
-#define DUALPI2_CB_IPV6		BIT(2)
-#define DUALPI2_CB_CE		BIT(3)	/* arrived with CE */
+#define DUALPI2_CB_ECN		0x03	/* enum dualpi2_ecn: what it came with */
+#define DUALPI2_CB_L		BIT(2)	/* in the L4S queue */
+#define DUALPI2_CB_NATIVE_OK	BIT(3)	/* see dualpi2_native_ok() */
+#define DUALPI2_CB_IPV6		BIT(4)
+
+enum dualpi2_drop {
+	DUALPI2_DROPPED_LIMIT,
+	DUALPI2_DROPPED_MEMORY,
+	DUALPI2_DROPPED_EARLY,
+	DUALPI2_DROPPED_AQM,
+	DUALPI2_DROPPED_OVERLOAD,
+	DUALPI2_DROPPED_PURGE,
+	DUALPI2_DROPS,
+	DUALPI2_ADMITTED = DUALPI2_DROPS
+};
 
 /* What a packet in the queues carries in its 20 private bytes. */
 struct dualpi2_cb {
@@ -68,9 +86,23 @@ struct dualpi2_cb {
 	u8 flags;	/* DUALPI2_CB_* */
 };
 
+/* Account of one queue.  What the packet path need not count follows from this:
+ * see dualpi2_counters().
+ */
+struct dualpi2_queue_stats {
+	struct dualpi2_delay delay;	/* of what was forwarded */
+	u64 forwarded_before;	/* packets of histograms before this one */
+	u64 enqueued_bytes;
+	u64 arrived[DUALPI2_ECN_CE + 1];	/* by codepoint */
+	u64 marked[DUALPI2_DROP_AQM];	/* by verdict */
+	u64 dropped[DUALPI2_DROPS][2];	/* Not-ECT, ECT */
+	u64 dropped_bytes[DUALPI2_DROPS];
+};
+
 struct dualpi2_fifo {
 	struct qdisc_skb_head list;
 	u64 bytes;
+	struct dualpi2_queue_stats stats;
 };
 
 struct dualpi2_sched_data {
@@ -80,17 +112,36 @@ struct dualpi2_sched_data {
 	u32 mtu_bytes;		/* with link-layer header, bounded */
 	u32 memory_used;
 	u32 memory_limit;
+	/* Beyond these, dualpi2_admit() has a look. */
+	u32 pkts_watch;
+	u32 memory_watch;
 	struct tcf_proto __rcu *filter_list;
 	struct dualpi2_config config;
 	struct rnd_state rnd;	/* for random signals */
-	struct tc_dualpi2_queue_xstats stats[DUALPI2_QUEUES];
 	u64 unparsed;
 	u64 filter_dropped;
 	u64 gso_failed;
 	u64 mark_failed;
 	u32 max_pkts;
 	u32 max_memory_used;
+	u64 reports;
+	struct Qdisc *sch;
+	struct delayed_work report;
 	struct tcf_block *block;
+};
+
+static const struct genl_multicast_group dualpi2_genl_groups[] = {
+	{ .name = DUALPI2_GENL_GROUP },
+};
+
+/* It has no commands: there is only to listen. */
+static struct genl_family dualpi2_genl_family __ro_after_init = {
+	.name		= DUALPI2_GENL_NAME,
+	.version	= DUALPI2_GENL_VERSION,
+	.netnsok	= true,
+	.module		= THIS_MODULE,
+	.mcgrps		= dualpi2_genl_groups,
+	.n_mcgrps	= ARRAY_SIZE(dualpi2_genl_groups),
 };
 
 static struct dualpi2_cb *dualpi2_cb(const struct sk_buff *skb)
@@ -99,9 +150,24 @@ static struct dualpi2_cb *dualpi2_cb(const struct sk_buff *skb)
 	return (struct dualpi2_cb *)qdisc_skb_cb(skb)->data;
 }
 
+static enum dualpi2_ecn dualpi2_ecn_of(const struct dualpi2_cb *cb)
+{
+	return cb->flags & DUALPI2_CB_ECN;
+}
+
 static enum dualpi2_queue dualpi2_queue_of(const struct dualpi2_cb *cb)
 {
 	return (cb->flags & DUALPI2_CB_L) ? DUALPI2_QUEUE_L : DUALPI2_QUEUE_C;
+}
+
+/* For the packet path: compilers would work out the address of each member. */
+static struct dualpi2_fifo *dualpi2_fifo_of(struct dualpi2_sched_data *q,
+					    enum dualpi2_queue queue)
+{
+	struct dualpi2_fifo *fifo = &q->fifo[queue];
+
+	OPTIMIZER_HIDE_VAR(fifo);
+	return fifo;
 }
 
 /* psched_mtu(), but a device may have an MTU of nearly 2^31. */
@@ -113,6 +179,14 @@ static u32 dualpi2_mtu_bytes(const struct Qdisc *sch)
 	return clamp_t(u64, bytes, ETH_ZLEN, S32_MAX);
 }
 
+/* Below its limits and its maxima, enqueue has neither to check nor to note. */
+static void dualpi2_set_watch(struct dualpi2_sched_data *q)
+{
+	q->pkts_watch = q->config.drop_early ?
+			0 : min(q->config.limit_pkts, q->max_pkts);
+	q->memory_watch = min(q->memory_limit, q->max_memory_used);
+}
+
 /* Bring up to date what depends on the device's MTU. */
 static void dualpi2_refresh_mtu(struct Qdisc *sch)
 {
@@ -121,6 +195,7 @@ static void dualpi2_refresh_mtu(struct Qdisc *sch)
 	q->mtu_bytes = dualpi2_mtu_bytes(sch);
 	WRITE_ONCE(q->memory_limit,
 		   dualpi2_memory_limit_bytes(&q->config, q->mtu_bytes));
+	dualpi2_set_watch(q);
 }
 
 static u64 dualpi2_head_age_ns(const struct dualpi2_fifo *fifo, u64 now_ns)
@@ -342,8 +417,7 @@ static int dualpi2_classify(struct sk_buff *skb, struct Qdisc *sch, int *ret)
 							 DUALPI2_QUEUE_L;
 	if (queue == DUALPI2_QUEUE_L)
 		cb.flags |= DUALPI2_CB_L;
-	if (ecn == INET_ECN_CE)
-		cb.flags |= DUALPI2_CB_CE;
+	cb.flags |= ecn;
 	cb.profile = dualpi2_profile(&q->config, queue, ecn,
 				     class == DUALPI2_CLASS_L_UNMARKED);
 	*dualpi2_cb(skb) = cb;
@@ -355,25 +429,71 @@ static u64 dualpi2_backlog_bytes(const struct dualpi2_sched_data *q)
 	return q->fifo[DUALPI2_QUEUE_C].bytes + q->fifo[DUALPI2_QUEUE_L].bytes;
 }
 
-static void dualpi2_account_mark(struct tc_dualpi2_queue_xstats *stats,
+/* All that statistics cost on the packet path is in the five functions of this
+ * name.  A module without them is there to measure that (scripts/bench.sh).
+ */
+static void dualpi2_account_arrival(struct dualpi2_queue_stats *stats,
+				    const struct dualpi2_cb *cb)
+{
+	if (!__is_defined(DUALPI2_BENCH_NO_STATS))
+		stats->arrived[dualpi2_ecn_of(cb)]++;
+}
+
+static void dualpi2_account_bytes(struct dualpi2_queue_stats *stats, s64 bytes)
+{
+	if (!__is_defined(DUALPI2_BENCH_NO_STATS))
+		stats->enqueued_bytes += bytes;
+}
+
+static void dualpi2_account_mark(struct dualpi2_queue_stats *stats,
 				 enum dualpi2_verdict verdict)
 {
-	if (verdict == DUALPI2_MARK_CLASSIC)
-		stats->marked_classic++;
-	else if (verdict == DUALPI2_MARK_COUPLED)
-		stats->marked_coupled++;
-	else
-		stats->marked_native++;
+	if (!__is_defined(DUALPI2_BENCH_NO_STATS))
+		stats->marked[verdict]++;
+}
+
+static void dualpi2_account_drop(struct dualpi2_queue_stats *stats,
+				 const struct sk_buff *skb,
+				 enum dualpi2_drop cause)
+{
+	bool ect = dualpi2_ecn_of(dualpi2_cb(skb)) != DUALPI2_ECN_NOT_ECT;
+
+	if (__is_defined(DUALPI2_BENCH_NO_STATS))
+		return;
+	stats->dropped[cause][ect]++;
+	stats->dropped_bytes[cause] += qdisc_pkt_len(skb);
+}
+
+static void dualpi2_account_forward(struct dualpi2_queue_stats *stats,
+				    u64 delay_ns)
+{
+	if (!__is_defined(DUALPI2_BENCH_NO_STATS))
+		dualpi2_delay_add(&stats->delay, delay_ns);
+}
+
+/* Inline, and without a pointer to what the decision was based on: so that it can
+ * stay in registers while nobody listens.
+ */
+static __always_inline void dualpi2_trace(struct Qdisc *sch, const struct sk_buff *skb,
+			  u64 sojourn_ns, enum dualpi2_verdict verdict)
+{
+	const struct dualpi2_sched_data *q = qdisc_priv(sch);
+	const struct dualpi2_cb *cb = dualpi2_cb(skb);
+
+	if (!__is_defined(DUALPI2_BENCH_NO_TRACE))
+		trace_dualpi2_verdict(sch, &q->vars, dualpi2_queue_of(cb),
+				      dualpi2_ecn_of(cb), cb->profile,
+				      qdisc_pkt_len(skb), sojourn_ns, verdict);
 }
 
 /* Carry out a verdict to mark.  A packet that arrived with CE has the signal
  * already, from elsewhere, and does not count as marked here.
  */
 static void dualpi2_mark(struct dualpi2_sched_data *q, struct sk_buff *skb,
-			 struct tc_dualpi2_queue_xstats *stats,
+			 struct dualpi2_queue_stats *stats,
 			 enum dualpi2_verdict verdict)
 {
-	if (dualpi2_cb(skb)->flags & DUALPI2_CB_CE)
+	if (dualpi2_ecn_of(dualpi2_cb(skb)) == DUALPI2_ECN_CE)
 		return;
 	if (dualpi2_set_ce(skb))
 		dualpi2_account_mark(stats, verdict);
@@ -385,9 +505,10 @@ static void dualpi2_mark(struct dualpi2_sched_data *q, struct sk_buff *skb,
  *
  * Return: true if the packet is to be dropped.
  */
-static bool dualpi2_early_signal(struct dualpi2_sched_data *q,
-				 struct sk_buff *skb, u64 now_ns)
+static bool dualpi2_early_signal(struct Qdisc *sch, struct sk_buff *skb,
+				 u64 now_ns)
 {
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	const struct dualpi2_packet pkt = {
 		.profile = dualpi2_cb(skb)->profile,
 		.low = dualpi2_is_low(dualpi2_backlog_bytes(q) +
@@ -398,11 +519,39 @@ static bool dualpi2_early_signal(struct dualpi2_sched_data *q,
 	enum dualpi2_verdict verdict;
 
 	verdict = dualpi2_verdict(&q->params, &q->vars, &pkt);
+	dualpi2_trace(sch, skb, 0, verdict);
 	if (verdict >= DUALPI2_DROP_AQM)
 		return true;
 	if (verdict != DUALPI2_PASS)
-		dualpi2_mark(q, skb, &q->stats[DUALPI2_QUEUE_C], verdict);
+		dualpi2_mark(q, skb, &q->fifo[DUALPI2_QUEUE_C].stats,
+			     verdict);
 	return false;
+}
+
+/* The rare part of enqueue: the queues are full, or will be longer than ever, or
+ * signals are given here.
+ *
+ * Return: DUALPI2_ADMITTED, or why the packet is to be dropped.
+ */
+static noinline enum dualpi2_drop dualpi2_admit(struct sk_buff *skb,
+						struct Qdisc *sch, u64 now_ns)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	u64 memory = (u64)q->memory_used + skb->truesize;
+
+	if (sch->q.qlen >= q->config.limit_pkts)
+		return DUALPI2_DROPPED_LIMIT;
+	if (memory > q->memory_limit)
+		return DUALPI2_DROPPED_MEMORY;
+	if (q->config.drop_early &&
+	    dualpi2_queue_of(dualpi2_cb(skb)) == DUALPI2_QUEUE_C &&
+	    dualpi2_early_signal(sch, skb, now_ns))
+		return DUALPI2_DROPPED_EARLY;
+
+	q->max_pkts = max(q->max_pkts, sch->q.qlen + 1);
+	q->max_memory_used = max_t(u32, q->max_memory_used, memory);
+	dualpi2_set_watch(q);
+	return DUALPI2_ADMITTED;
 }
 
 /* Queue one packet that has been classified.  Returns NET_XMIT_*. */
@@ -412,22 +561,18 @@ static int dualpi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct dualpi2_cb *cb = dualpi2_cb(skb);
 	enum dualpi2_queue queue = dualpi2_queue_of(cb);
-	struct tc_dualpi2_queue_xstats *stats = &q->stats[queue];
-	struct dualpi2_fifo *fifo = &q->fifo[queue];
+	struct dualpi2_fifo *fifo = dualpi2_fifo_of(q, queue);
 	unsigned int len = qdisc_pkt_len(skb);
 
-	if (unlikely(sch->q.qlen >= q->config.limit_pkts)) {
-		stats->dropped_limit++;
-		return qdisc_drop(skb, sch, to_free);
-	}
-	if (unlikely((u64)q->memory_used + skb->truesize > q->memory_limit)) {
-		stats->dropped_memory++;
-		return qdisc_drop(skb, sch, to_free);
-	}
-	if (unlikely(q->config.drop_early) && queue == DUALPI2_QUEUE_C &&
-	    dualpi2_early_signal(q, skb, now_ns)) {
-		stats->dropped_early++;
-		return qdisc_drop(skb, sch, to_free);
+	dualpi2_account_arrival(&fifo->stats, cb);
+	if (unlikely(sch->q.qlen >= q->pkts_watch ||
+		     (u64)q->memory_used + skb->truesize > q->memory_watch)) {
+		enum dualpi2_drop cause = dualpi2_admit(skb, sch, now_ns);
+
+		if (cause != DUALPI2_ADMITTED) {
+			dualpi2_account_drop(&fifo->stats, skb, cause);
+			return qdisc_drop(skb, sch, to_free);
+		}
 	}
 
 	cb->queued_ns = now_ns;
@@ -438,17 +583,10 @@ static int dualpi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 
 	__qdisc_enqueue_tail(skb, &fifo->list);
 	fifo->bytes += len;
+	dualpi2_account_bytes(&fifo->stats, len);
 	WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
 	qdisc_qstats_backlog_inc(sch, skb);
 	q->memory_used += cb->truesize;
-	if (q->memory_used > q->max_memory_used)
-		q->max_memory_used = q->memory_used;
-	if (sch->q.qlen > q->max_pkts)
-		q->max_pkts = sch->q.qlen;
-	stats->enqueued++;
-	stats->enqueued_bytes += len;
-	if (cb->flags & DUALPI2_CB_CE)
-		stats->arrived_ce++;
 	return NET_XMIT_SUCCESS;
 }
 
@@ -497,7 +635,7 @@ static void dualpi2_lengthen(struct Qdisc *sch, struct sk_buff *skb, s32 bytes)
 
 	qdisc_skb_cb(skb)->pkt_len += bytes;
 	q->fifo[queue].bytes += bytes;
-	q->stats[queue].enqueued_bytes += bytes;
+	dualpi2_account_bytes(&q->fifo[queue].stats, bytes);
 	sch->qstats.backlog += bytes;
 }
 
@@ -553,6 +691,34 @@ static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 	return NET_XMIT_SUCCESS;
 }
 
+/* Overload began or ended: have it reported. */
+static noinline void dualpi2_notice(struct dualpi2_sched_data *q)
+{
+	cancel_delayed_work(&q->report);
+	schedule_delayed_work(&q->report, 0);
+}
+
+/* Make up for the time that the queues have been empty, or look at the first
+ * packets of both.  Called when an update is due.
+ */
+static void dualpi2_update(struct Qdisc *sch, u64 now_ns)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
+	struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
+	bool overload = q->vars.overload;
+
+	dualpi2_refresh_mtu(sch);
+	if (!c->list.head && !l->list.head)
+		dualpi2_pi_idle(&q->params, &q->vars, now_ns);
+	else
+		dualpi2_pi_update(&q->params, &q->vars,
+				  max(dualpi2_head_age_ns(c, now_ns),
+				      dualpi2_head_age_ns(l, now_ns)), now_ns);
+	if (unlikely(q->vars.overload != overload))
+		dualpi2_notice(q);
+}
+
 static int dualpi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 			   struct sk_buff **to_free)
 {
@@ -570,10 +736,8 @@ static int dualpi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 		return ret;
 	}
 
-	if (!sch->q.qlen && dualpi2_pi_is_due(&q->params, &q->vars, now_ns)) {
-		dualpi2_refresh_mtu(sch);
-		dualpi2_pi_idle(&q->params, &q->vars, now_ns);
-	}
+	if (!sch->q.qlen && dualpi2_pi_is_due(&q->params, &q->vars, now_ns))
+		dualpi2_update(sch, now_ns);
 	/* The packets of a list would not learn of a mark on its head. */
 	if (skb_is_gso(skb) &&
 	    (q->config.split_gso ||
@@ -586,9 +750,8 @@ static int dualpi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
  * the qdisc's backlog: the caller decides when it leaves.
  */
 static struct sk_buff *dualpi2_fifo_pop(struct dualpi2_sched_data *q,
-					enum dualpi2_queue queue)
+					struct dualpi2_fifo *fifo)
 {
-	struct dualpi2_fifo *fifo = &q->fifo[queue];
 	struct sk_buff *skb = __qdisc_dequeue_head(&fifo->list);
 
 	fifo->bytes -= qdisc_pkt_len(skb);
@@ -612,8 +775,8 @@ static struct sk_buff *dualpi2_next(struct Qdisc *sch)
 	struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
 	struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
 	unsigned int dropped = 0, dropped_bytes = 0;
-	struct tc_dualpi2_queue_xstats *stats;
 	enum dualpi2_verdict verdict;
+	struct dualpi2_fifo *fifo;
 	enum dualpi2_queue queue;
 	struct dualpi2_packet pkt;
 	struct sk_buff *skb;
@@ -622,41 +785,38 @@ static struct sk_buff *dualpi2_next(struct Qdisc *sch)
 	if (!c->list.head && !l->list.head)
 		return NULL;
 	now_ns = ktime_get_ns();
-	if (dualpi2_pi_is_due(&q->params, &q->vars, now_ns)) {
-		dualpi2_refresh_mtu(sch);
-		dualpi2_pi_update(&q->params, &q->vars,
-				  max(dualpi2_head_age_ns(c, now_ns),
-				      dualpi2_head_age_ns(l, now_ns)), now_ns);
-	}
+	if (dualpi2_pi_is_due(&q->params, &q->vars, now_ns))
+		dualpi2_update(sch, now_ns);
 
 	for (;;) {
 		queue = dualpi2_sched_pick(&q->vars, c->list.qlen,
 					   l->list.qlen);
-		stats = &q->stats[queue];
+		fifo = dualpi2_fifo_of(q, queue);
 		pkt.low = dualpi2_is_low(dualpi2_backlog_bytes(q),
 					 q->mtu_bytes);
 		pkt.l_pkts = l->list.qlen;
-		skb = dualpi2_fifo_pop(q, queue);
+		skb = dualpi2_fifo_pop(q, fifo);
+		pkt.sojourn_ns = now_ns - dualpi2_cb(skb)->queued_ns;
 		if (queue == DUALPI2_QUEUE_C && q->config.drop_early)
 			break;
 
 		pkt.profile = dualpi2_cb(skb)->profile;
 		pkt.native_ok = dualpi2_cb(skb)->flags & DUALPI2_CB_NATIVE_OK;
-		pkt.sojourn_ns = now_ns - dualpi2_cb(skb)->queued_ns;
 		pkt.may_drop = dropped < DUALPI2_DROPS_PER_DEQUEUE &&
 			       (c->list.qlen || l->list.qlen);
 		pkt.rnd = dualpi2_decision_bits(q, now_ns);
 		verdict = dualpi2_verdict(&q->params, &q->vars, &pkt);
+		dualpi2_trace(sch, skb, pkt.sojourn_ns, verdict);
 		if (verdict < DUALPI2_DROP_AQM) {
 			if (verdict != DUALPI2_PASS)
-				dualpi2_mark(q, skb, stats, verdict);
+				dualpi2_mark(q, skb, &fifo->stats, verdict);
 			break;
 		}
 
-		if (verdict == DUALPI2_DROP_AQM)
-			stats->dropped_aqm++;
-		else
-			stats->dropped_overload++;
+		dualpi2_account_drop(&fifo->stats, skb,
+				     verdict == DUALPI2_DROP_AQM ?
+				     DUALPI2_DROPPED_AQM :
+				     DUALPI2_DROPPED_OVERLOAD);
 		dropped++;
 		dropped_bytes += qdisc_pkt_len(skb);
 		dualpi2_leave(sch, skb);
@@ -666,8 +826,7 @@ static struct sk_buff *dualpi2_next(struct Qdisc *sch)
 
 	dualpi2_sched_sent(&q->params, &q->vars, queue, qdisc_pkt_len(skb),
 			   c->list.qlen, l->list.qlen, q->mtu_bytes);
-	stats->sent++;
-	stats->sent_bytes += qdisc_pkt_len(skb);
+	dualpi2_account_forward(&fifo->stats, pkt.sojourn_ns);
 	qdisc_bstats_update(sch, skb);
 	if (dropped)
 		qdisc_tree_reduce_backlog(sch, dropped, dropped_bytes);
@@ -791,6 +950,20 @@ static const struct dualpi2_knob dualpi2_ext_knobs[TCA_DUALPI2_EXT_MAX + 1] = {
 	[TCA_DUALPI2_EXT_SIGNAL] =
 		DUALPI2_KNOB(signal, 0, TC_DUALPI2_SIGNAL_MAX,
 			     "signal", "0 (recur) or 1 (random)"),
+	[TCA_DUALPI2_EXT_P_CMAX] =
+		DUALPI2_KNOB(p_cmax_pct, 0, DUALPI2_P_CMAX_PCT_MAX,
+			     "p_cmax", "0 (1/k^2) to 100 percent"),
+	[TCA_DUALPI2_EXT_HIST_C] =
+		DUALPI2_KNOB(hist_c_us, DUALPI2_HIST_US_MIN,
+			     DUALPI2_HIST_US_MAX,
+			     "hist_c", "1 us to 16384 us"),
+	[TCA_DUALPI2_EXT_HIST_L] =
+		DUALPI2_KNOB(hist_l_us, DUALPI2_HIST_US_MIN,
+			     DUALPI2_HIST_US_MAX,
+			     "hist_l", "1 us to 16384 us"),
+	[TCA_DUALPI2_EXT_REPORT] =
+		DUALPI2_KNOB(report_us, 0, U32_MAX,
+			     "overload_report", "0, or at least 100000 us"),
 };
 
 /* The messages name these, the algorithm defines them. */
@@ -798,6 +971,8 @@ static_assert(DUALPI2_LIMIT_PKTS_MIN == 1 && DUALPI2_MEMORY_LIMIT_MIN == 1);
 static_assert(DUALPI2_TIME_MAX_US == 4294967 && DUALPI2_TARGET_US_MIN == 1);
 static_assert(DUALPI2_TUPDATE_US_MIN == 100 && DUALPI2_COUPLING_MAX == 255);
 static_assert(DUALPI2_GAIN_MIN == 1 && DUALPI2_GAIN_MAX == S32_MAX);
+static_assert(DUALPI2_P_CMAX_PCT_MAX == 100 && DUALPI2_HIST_US_MIN == 1 &&
+	      DUALPI2_HIST_US_MAX == 16384 && DUALPI2_REPORT_US_MIN == 100000);
 static_assert(DUALPI2_SIGNAL_RANDOM == (int)TC_DUALPI2_SIGNAL_RANDOM);
 static_assert(DUALPI2_ECN_CE == (int)INET_ECN_CE &&
 	      DUALPI2_ECN_ECT1 == (int)INET_ECN_ECT_1);
@@ -906,6 +1081,10 @@ static int dualpi2_parse(struct nlattr *opt, struct dualpi2_config *cfg,
 			return err;
 		if (ext_seen & BIT(TCA_DUALPI2_EXT_RAMP_US))
 			cfg->ramp_is_set = true;
+		if (cfg->report_us && cfg->report_us < DUALPI2_REPORT_US_MIN)
+			return dualpi2_refuse(extack,
+					      nla_find_nested(attr, TCA_DUALPI2_EXT_REPORT),
+					      dualpi2_ext_knobs[TCA_DUALPI2_EXT_REPORT].range);
 	}
 	return 0;
 }
@@ -919,20 +1098,21 @@ static void dualpi2_trim(struct Qdisc *sch)
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct sk_buff *head = NULL, *tail = NULL, *skb;
 	unsigned int dropped = 0, dropped_bytes = 0;
-	enum dualpi2_queue queue;
+	struct dualpi2_fifo *fifo;
 
 	while (sch->q.qlen > q->config.limit_pkts ||
 	       q->memory_used > q->memory_limit) {
-		queue = q->fifo[DUALPI2_QUEUE_C].list.head ? DUALPI2_QUEUE_C :
-							     DUALPI2_QUEUE_L;
-		if (!q->fifo[queue].list.head)
+		fifo = &q->fifo[DUALPI2_QUEUE_C];
+		if (!fifo->list.head)
+			fifo = &q->fifo[DUALPI2_QUEUE_L];
+		if (!fifo->list.head)
 			break;
-		skb = dualpi2_fifo_pop(q, queue);
+		skb = dualpi2_fifo_pop(q, fifo);
 		dropped++;
 		dropped_bytes += qdisc_pkt_len(skb);
 		dualpi2_leave(sch, skb);
 		qdisc_qstats_drop(sch);
-		q->stats[queue].dropped_purge++;
+		dualpi2_account_drop(&fifo->stats, skb, DUALPI2_DROPPED_PURGE);
 		if (tail)
 			tail->next = skb;
 		else
@@ -943,6 +1123,108 @@ static void dualpi2_trim(struct Qdisc *sch)
 		return;
 	rtnl_kfree_skbs(head, tail);
 	qdisc_tree_reduce_backlog(sch, dropped, dropped_bytes);
+}
+
+static int dualpi2_put_report(struct sk_buff *msg, const struct Qdisc *sch,
+			      enum dualpi2_report kind, u64 since_ns,
+			      const struct dualpi2_overload_report *report)
+{
+	void *head = genlmsg_put(msg, 0, 0, &dualpi2_genl_family, 0,
+				 kind == DUALPI2_REPORT_BEGIN ?
+				 DUALPI2_CMD_OVERLOAD_BEGIN :
+				 DUALPI2_CMD_OVERLOAD_END);
+
+	if (!head ||
+	    nla_put_u32(msg, DUALPI2_A_IFINDEX, qdisc_dev(sch)->ifindex) ||
+	    nla_put_u32(msg, DUALPI2_A_HANDLE, sch->handle) ||
+	    nla_put_u32(msg, DUALPI2_A_PARENT, sch->parent) ||
+	    nla_put_u64_64bit(msg, DUALPI2_A_START_NS, since_ns,
+			      DUALPI2_A_PAD) ||
+	    nla_put_u64_64bit(msg, DUALPI2_A_DURATION_NS, report->duration_ns,
+			      DUALPI2_A_PAD) ||
+	    nla_put_u32(msg, DUALPI2_A_COUNT,
+			min_t(u64, report->count, U32_MAX)))
+		return -EMSGSIZE;
+	genlmsg_end(msg, head);
+	return 0;
+}
+
+/* Tell whoever listens.  One that finds no memory is lost, as is one that finds
+ * nobody listening.
+ */
+static void dualpi2_send_report(const struct Qdisc *sch,
+				enum dualpi2_report kind, u64 since_ns,
+				const struct dualpi2_overload_report *report)
+{
+	struct sk_buff *msg = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+
+	if (!msg)
+		return;
+	if (dualpi2_put_report(msg, sch, kind, since_ns, report)) {
+		nlmsg_free(msg);
+		return;
+	}
+	genlmsg_multicast_netns(&dualpi2_genl_family, dev_net(qdisc_dev(sch)),
+				msg, 0, 0, GFP_KERNEL);
+}
+
+/* Time of the clock on the wall at a moment of the monotonic one. */
+static u64 dualpi2_real_ns(u64 at_ns, u64 now_ns)
+{
+	return ktime_get_real_ns() - (now_ns - at_ns);
+}
+
+/* Report overload.  It also finds out that one is over because no more packets
+ * come.  destroy waits for its end.
+ */
+static void dualpi2_report_work(struct work_struct *work)
+{
+	struct dualpi2_sched_data *q =
+		container_of(work, struct dualpi2_sched_data, report.work);
+	struct dualpi2_overload_report report;
+	struct Qdisc *sch = q->sch;
+	enum dualpi2_report kind;
+	spinlock_t *lock;	/* of the root qdisc */
+	u64 now_ns, wait_ns;
+
+	rcu_read_lock();
+	lock = qdisc_lock(qdisc_root_sleeping(sch));
+	spin_lock_bh(lock);
+	now_ns = ktime_get_ns();
+	if (!sch->q.qlen && dualpi2_pi_is_due(&q->params, &q->vars, now_ns))
+		dualpi2_pi_idle(&q->params, &q->vars, now_ns);
+	kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);
+	if (kind != DUALPI2_REPORT_NONE)
+		q->reports++;
+	wait_ns = dualpi2_report_wait_ns(&q->params, &q->vars, now_ns);
+	spin_unlock_bh(lock);
+	rcu_read_unlock();
+
+	if (kind != DUALPI2_REPORT_NONE)
+		dualpi2_send_report(sch, kind,
+				    dualpi2_real_ns(report.since_ns, now_ns),
+				    &report);
+	if (wait_ns)
+		schedule_delayed_work(&q->report, nsecs_to_jiffies(wait_ns) + 1);
+}
+
+/* New edges begin new histograms. */
+static void dualpi2_set_edges(struct dualpi2_sched_data *q)
+{
+	const u8 shift[DUALPI2_QUEUES] = {
+		[DUALPI2_QUEUE_C] = dualpi2_hist_shift(q->config.hist_c_us),
+		[DUALPI2_QUEUE_L] = dualpi2_hist_shift(q->config.hist_l_us),
+	};
+	int queue;
+
+	for (queue = 0; queue < DUALPI2_QUEUES; queue++) {
+		struct dualpi2_queue_stats *stats = &q->fifo[queue].stats;
+
+		if (stats->delay.shift == shift[queue])
+			continue;
+		stats->forwarded_before += dualpi2_delay_count(&stats->delay);
+		dualpi2_delay_init(&stats->delay, shift[queue]);
+	}
 }
 
 static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
@@ -962,7 +1244,9 @@ static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
 	q->config = cfg;
 	q->params = params;
 	dualpi2_refresh_mtu(sch);
+	dualpi2_set_edges(q);
 	dualpi2_vars_derive(&q->params, &q->vars, ktime_get_ns());
+	dualpi2_notice(q);
 	dualpi2_trim(sch);
 	if (!sch->q.qlen)
 		q->vars.credit = dualpi2_credit_start(&q->params, q->mtu_bytes);
@@ -976,6 +1260,9 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	int err;
 
+	/* Before anything that can fail: destroy is called then. */
+	INIT_DELAYED_WORK(&q->report, dualpi2_report_work);
+	q->sch = sch;
 	dualpi2_config_init(&q->config);
 	prandom_seed_state(&q->rnd, get_random_u32());
 	if (opt) {
@@ -985,6 +1272,7 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 	}
 	dualpi2_params_init(&q->params, &q->config);
 	dualpi2_refresh_mtu(sch);
+	dualpi2_set_edges(q);
 	dualpi2_vars_init(&q->params, &q->vars, q->mtu_bytes, ktime_get_ns());
 	return tcf_block_get(&q->block, &q->filter_list, sch, extack);
 }
@@ -995,25 +1283,34 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 static void dualpi2_reset(struct Qdisc *sch)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	bool overload;
 	int queue;
 
 	for (queue = 0; queue < DUALPI2_QUEUES; queue++) {
 		struct dualpi2_fifo *fifo = &q->fifo[queue];
+		struct sk_buff *skb;
 
-		q->stats[queue].dropped_purge += fifo->list.qlen;
+		for (skb = fifo->list.head; skb; skb = skb->next)
+			dualpi2_account_drop(&fifo->stats, skb,
+					     DUALPI2_DROPPED_PURGE);
 		if (fifo->list.head)
 			rtnl_kfree_skbs(fifo->list.head, fifo->list.tail);
-		*fifo = (struct dualpi2_fifo) {};
+		fifo->list = (struct qdisc_skb_head) {};
+		fifo->bytes = 0;
 	}
 	q->memory_used = 0;
 	dualpi2_refresh_mtu(sch);
+	overload = q->vars.overload;
 	dualpi2_vars_init(&q->params, &q->vars, q->mtu_bytes, ktime_get_ns());
+	if (overload)
+		dualpi2_notice(q);
 }
 
 static void dualpi2_destroy(struct Qdisc *sch)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 
+	cancel_delayed_work_sync(&q->report);
 	tcf_block_put(q->block);
 }
 
@@ -1052,7 +1349,11 @@ static int dualpi2_dump(struct Qdisc *sch, struct sk_buff *skb)
 	if (!ext ||
 	    nla_put_u8(skb, TCA_DUALPI2_EXT_L4S, cfg->l4s) ||
 	    nla_put_u32(skb, TCA_DUALPI2_EXT_RAMP_US, dualpi2_ramp_us(cfg)) ||
-	    nla_put_u8(skb, TCA_DUALPI2_EXT_SIGNAL, cfg->signal))
+	    nla_put_u8(skb, TCA_DUALPI2_EXT_SIGNAL, cfg->signal) ||
+	    nla_put_u8(skb, TCA_DUALPI2_EXT_P_CMAX, cfg->p_cmax_pct) ||
+	    nla_put_u32(skb, TCA_DUALPI2_EXT_HIST_C, cfg->hist_c_us) ||
+	    nla_put_u32(skb, TCA_DUALPI2_EXT_HIST_L, cfg->hist_l_us) ||
+	    nla_put_u32(skb, TCA_DUALPI2_EXT_REPORT, cfg->report_us))
 		goto too_long;
 	nla_nest_end(skb, ext);
 	return nla_nest_end(skb, opts);
@@ -1062,69 +1363,265 @@ too_long:
 	return -EMSGSIZE;
 }
 
-static u32 dualpi2_marks(const struct tc_dualpi2_queue_xstats *stats)
+static u64 dualpi2_dropped(const struct dualpi2_queue_stats *stats,
+			   enum dualpi2_drop cause)
 {
-	return stats->marked_classic + stats->marked_coupled +
-	       stats->marked_native;
+	return stats->dropped[cause][0] + stats->dropped[cause][1];
 }
 
+/* What is not counted packet by packet follows from what is. */
+static void dualpi2_counters(const struct dualpi2_fifo *fifo,
+			     struct tc_dualpi2_counters *c)
+{
+	const struct dualpi2_queue_stats *stats = &fifo->stats;
+	const u64 *bytes = stats->dropped_bytes;
+	const u64 (*d)[2] = stats->dropped;
+
+	*c = (struct tc_dualpi2_counters) {
+		.arrived_not_ect = stats->arrived[DUALPI2_ECN_NOT_ECT],
+		.arrived_ect1 = stats->arrived[DUALPI2_ECN_ECT1],
+		.arrived_ect0 = stats->arrived[DUALPI2_ECN_ECT0],
+		.arrived_ce = stats->arrived[DUALPI2_ECN_CE],
+		.forwarded = stats->forwarded_before +
+			     dualpi2_delay_count(&stats->delay),
+		.queued = fifo->list.qlen,
+		.queued_bytes = fifo->bytes,
+		.marked_classic = stats->marked[DUALPI2_MARK_CLASSIC],
+		.marked_coupled = stats->marked[DUALPI2_MARK_COUPLED],
+		.marked_native = stats->marked[DUALPI2_MARK_NATIVE],
+		.not_ect_dropped_limit = d[DUALPI2_DROPPED_LIMIT][0],
+		.not_ect_dropped_memory = d[DUALPI2_DROPPED_MEMORY][0],
+		.not_ect_dropped_early = d[DUALPI2_DROPPED_EARLY][0],
+		.not_ect_dropped_aqm = d[DUALPI2_DROPPED_AQM][0],
+		.not_ect_dropped_overload = d[DUALPI2_DROPPED_OVERLOAD][0],
+		.not_ect_dropped_purge = d[DUALPI2_DROPPED_PURGE][0],
+		.ect_dropped_limit = d[DUALPI2_DROPPED_LIMIT][1],
+		.ect_dropped_memory = d[DUALPI2_DROPPED_MEMORY][1],
+		.ect_dropped_early = d[DUALPI2_DROPPED_EARLY][1],
+		.ect_dropped_aqm = d[DUALPI2_DROPPED_AQM][1],
+		.ect_dropped_overload = d[DUALPI2_DROPPED_OVERLOAD][1],
+		.ect_dropped_purge = d[DUALPI2_DROPPED_PURGE][1],
+		.dropped_arrival_bytes = bytes[DUALPI2_DROPPED_LIMIT] +
+					 bytes[DUALPI2_DROPPED_MEMORY] +
+					 bytes[DUALPI2_DROPPED_EARLY],
+		.dropped_aqm_bytes = bytes[DUALPI2_DROPPED_AQM] +
+				     bytes[DUALPI2_DROPPED_OVERLOAD],
+		.dropped_purge_bytes = bytes[DUALPI2_DROPPED_PURGE],
+	};
+	c->forwarded_bytes = stats->enqueued_bytes - c->dropped_aqm_bytes -
+			     c->dropped_purge_bytes - c->queued_bytes;
+	c->presented = c->forwarded +
+		       dualpi2_dropped(stats, DUALPI2_DROPPED_EARLY) +
+		       dualpi2_dropped(stats, DUALPI2_DROPPED_AQM) +
+		       dualpi2_dropped(stats, DUALPI2_DROPPED_OVERLOAD);
+	c->presented_bytes = c->forwarded_bytes + c->dropped_aqm_bytes +
+			     bytes[DUALPI2_DROPPED_EARLY];
+	c->arrived_bytes = stats->enqueued_bytes + c->dropped_arrival_bytes;
+}
+
+/* The same in the struct of version 2.1. */
+static void dualpi2_queue_xstats(const struct dualpi2_queue_stats *stats,
+				 const struct tc_dualpi2_counters *c,
+				 struct tc_dualpi2_queue_xstats *x)
+{
+	*x = (struct tc_dualpi2_queue_xstats) {
+		.sent = c->forwarded,
+		.sent_bytes = c->forwarded_bytes,
+		.dropped_limit = dualpi2_dropped(stats, DUALPI2_DROPPED_LIMIT),
+		.dropped_memory = dualpi2_dropped(stats, DUALPI2_DROPPED_MEMORY),
+		.dropped_early = dualpi2_dropped(stats, DUALPI2_DROPPED_EARLY),
+		.dropped_aqm = dualpi2_dropped(stats, DUALPI2_DROPPED_AQM),
+		.dropped_overload = dualpi2_dropped(stats,
+						    DUALPI2_DROPPED_OVERLOAD),
+		.dropped_purge = dualpi2_dropped(stats, DUALPI2_DROPPED_PURGE),
+		.marked_classic = c->marked_classic,
+		.marked_coupled = c->marked_coupled,
+		.marked_native = c->marked_native,
+		.arrived_ce = c->arrived_ce,
+		.packets = c->queued,
+		.bytes = c->queued_bytes,
+	};
+	x->enqueued = x->sent + x->dropped_aqm + x->dropped_overload +
+		      x->dropped_purge + x->packets;
+	x->enqueued_bytes = x->sent_bytes + c->dropped_aqm_bytes +
+			    c->dropped_purge_bytes + x->bytes;
+}
+
+static u32 dualpi2_marks(const struct tc_dualpi2_queue_xstats *x)
+{
+	return x->marked_classic + x->marked_coupled + x->marked_native;
+}
+
+/* What goes before the attributes, at fixed offsets. */
+static void dualpi2_xstats(struct dualpi2_sched_data *q, u64 now_ns,
+			   struct tc_dualpi2_xstats *x,
+			   struct tc_dualpi2_ext_xstats *ext)
+{
+	const struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
+	const struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
+	struct tc_dualpi2_counters counters;
+
+	*ext = (struct tc_dualpi2_ext_xstats) {
+		.magic = TC_DUALPI2_EXT_XSTATS_MAGIC,
+		.size = sizeof(*ext),
+		.unparsed = q->unparsed,
+		.filter_dropped = q->filter_dropped,
+		.gso_failed = q->gso_failed,
+		.mark_failed = q->mark_failed,
+		.overload_count = q->vars.overload_count,
+		.overload_ns = dualpi2_overload_ns(&q->vars, now_ns),
+		.overload = q->vars.overload,
+		.prob_c = dualpi2_q32_to_u32(q->vars.classic_q32),
+		.prob_cl = dualpi2_q32_to_u32(q->vars.coupled_q32),
+	};
+	dualpi2_counters(c, &counters);
+	dualpi2_queue_xstats(&c->stats, &counters, &ext->c);
+	dualpi2_counters(l, &counters);
+	dualpi2_queue_xstats(&l->stats, &counters, &ext->l);
+
+	*x = (struct tc_dualpi2_xstats) {
+		.prob = dualpi2_q32_to_u32(q->vars.base_q32),
+		.delay_c = dualpi2_ns_to_us(dualpi2_head_age_ns(c, now_ns)),
+		.delay_l = dualpi2_ns_to_us(dualpi2_head_age_ns(l, now_ns)),
+		.packets_in_c = ext->c.enqueued,
+		.packets_in_l = ext->l.enqueued,
+		.maxq = q->max_pkts,
+		.ecn_mark = dualpi2_marks(&ext->c) + dualpi2_marks(&ext->l),
+		.step_marks = ext->l.marked_native,
+		.credit = q->vars.credit,
+		.memory_used = q->memory_used,
+		.max_memory_used = q->max_memory_used,
+		.memory_limit = q->memory_limit,
+	};
+}
+
+static int dualpi2_put_xstats(struct sk_buff *skb, struct dualpi2_sched_data *q,
+			      u64 now_ns)
+{
+	struct tc_dualpi2_ext_xstats ext;
+	struct tc_dualpi2_xstats x;
+	char *to;
+
+	to = nla_reserve_nohdr(skb, TC_DUALPI2_EXT_XSTATS_OFFSET + sizeof(ext));
+	if (!to)
+		return -EMSGSIZE;
+	dualpi2_xstats(q, now_ns, &x, &ext);
+	memset(to, 0, TC_DUALPI2_EXT_XSTATS_OFFSET);
+	memcpy(to, &x, sizeof(x));
+	memcpy(to + TC_DUALPI2_EXT_XSTATS_OFFSET, &ext, sizeof(ext));
+	return 0;
+}
+
+static int dualpi2_put_hist(struct sk_buff *skb, const struct dualpi2_delay *d)
+{
+	u32 buckets = DUALPI2_HIST_BUCKETS, i;
+	struct nlattr *attr;
+
+	while (buckets && !dualpi2_delay_bucket(d, buckets - 1))
+		buckets--;
+	attr = nla_reserve(skb, TCA_DUALPI2_QUEUE_HIST, buckets * sizeof(u64));
+	if (!attr)
+		return -EMSGSIZE;
+	for (i = 0; i < buckets; i++) {
+		u64 packets = dualpi2_delay_bucket(d, i);
+
+		/* It need not be aligned. */
+		memcpy(nla_data(attr) + i * sizeof(packets), &packets,
+		       sizeof(packets));
+	}
+	return 0;
+}
+
+static int dualpi2_put_queue(struct sk_buff *skb,
+			     const struct dualpi2_sched_data *q,
+			     enum dualpi2_queue queue)
+{
+	const struct dualpi2_delay *d = &q->fifo[queue].stats.delay;
+	const struct tc_dualpi2_delay delay = {
+		.sum_ns = d->sum_ns,
+		.max_ns = d->max_ns,
+		.beyond = d->beyond,
+		.unit_ns = 1U << d->shift,
+		.buckets = DUALPI2_HIST_BUCKETS,
+		.generation = d->generation,
+	};
+	struct tc_dualpi2_counters counters;
+	struct nlattr *nest;
+
+	nest = nla_nest_start(skb, queue == DUALPI2_QUEUE_C ?
+				   TCA_DUALPI2_STATS_C : TCA_DUALPI2_STATS_L);
+	if (!nest)
+		return -EMSGSIZE;
+	dualpi2_counters(&q->fifo[queue], &counters);
+	if (nla_put(skb, TCA_DUALPI2_QUEUE_COUNTERS, sizeof(counters),
+		    &counters) ||
+	    nla_put(skb, TCA_DUALPI2_QUEUE_DELAY, sizeof(delay), &delay) ||
+	    dualpi2_put_hist(skb, d))
+		return -EMSGSIZE;
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+static int dualpi2_put_overload(struct sk_buff *skb,
+				const struct dualpi2_sched_data *q, u64 now_ns)
+{
+	const struct dualpi2_vars *v = &q->vars;
+	const struct tc_dualpi2_overload overload = {
+		.count = v->overload_count,
+		.total_ns = dualpi2_overload_ns(v, now_ns),
+		.start_ns = v->overload_count ?
+			    dualpi2_real_ns(v->overload_since_ns, now_ns) : 0,
+		.duration_ns = v->overload ?
+			       dualpi2_overload_present_ns(v, now_ns) :
+			       v->overload_last_ns,
+		.reports = q->reports,
+		.now = v->overload,
+	};
+
+	return nla_put(skb, TCA_DUALPI2_STATS_OVERLOAD, sizeof(overload),
+		       &overload);
+}
+
+/* Bring a qdisc that has been idle up to date.  Called with the tree locked. */
+static u64 dualpi2_now(struct Qdisc *sch)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	u64 now_ns = ktime_get_ns();
+
+	if (!sch->q.qlen && dualpi2_pi_is_due(&q->params, &q->vars, now_ns))
+		dualpi2_update(sch, now_ns);
+	return now_ns;
+}
+
+/* The attributes would double the message if they went into the copy that
+ * gnet_stats_copy_app() makes for readers of 2004, and then exceed a page.
+ */
 static int dualpi2_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	struct {
-		struct tc_dualpi2_xstats linux7;
-		u8 gap[TC_DUALPI2_EXT_XSTATS_OFFSET -
-		       sizeof(struct tc_dualpi2_xstats)];
-		struct tc_dualpi2_ext_xstats ext;
-	} st = {
-		.ext.magic = TC_DUALPI2_EXT_XSTATS_MAGIC,
-		.ext.size = sizeof(st.ext),
-	};
-	struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
-	struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
+	struct nlattr *app;
 	u64 now_ns;
+	int err;
 
+	app = nla_nest_start_noflag(d->skb, TCA_STATS_APP);
+	if (!app)
+		return -1;
 	sch_tree_lock(sch);
-	now_ns = ktime_get_ns();
-	if (!sch->q.qlen && dualpi2_pi_is_due(&q->params, &q->vars, now_ns))
-		dualpi2_pi_idle(&q->params, &q->vars, now_ns);
-
-	st.ext.c = q->stats[DUALPI2_QUEUE_C];
-	st.ext.c.packets = c->list.qlen;
-	st.ext.c.bytes = c->bytes;
-	st.ext.l = q->stats[DUALPI2_QUEUE_L];
-	st.ext.l.packets = l->list.qlen;
-	st.ext.l.bytes = l->bytes;
-	st.ext.unparsed = q->unparsed;
-	st.ext.filter_dropped = q->filter_dropped;
-	st.ext.gso_failed = q->gso_failed;
-	st.ext.mark_failed = q->mark_failed;
-	st.ext.overload_count = q->vars.overload_count;
-	st.ext.overload_ns = dualpi2_overload_ns(&q->vars, now_ns);
-	st.ext.overload = q->vars.overload;
-	st.ext.prob_c = dualpi2_q32_to_u32(q->vars.classic_q32);
-	st.ext.prob_cl = dualpi2_q32_to_u32(q->vars.coupled_q32);
-
-	st.linux7.prob = dualpi2_q32_to_u32(q->vars.base_q32);
-	st.linux7.delay_c = dualpi2_ns_to_us(dualpi2_head_age_ns(c, now_ns));
-	st.linux7.delay_l = dualpi2_ns_to_us(dualpi2_head_age_ns(l, now_ns));
-	st.linux7.maxq = q->max_pkts;
-	st.linux7.credit = q->vars.credit;
-	st.linux7.memory_used = q->memory_used;
-	st.linux7.max_memory_used = q->max_memory_used;
-	st.linux7.memory_limit = q->memory_limit;
+	now_ns = dualpi2_now(sch);
+	err = dualpi2_put_xstats(d->skb, q, now_ns) ||
+	      dualpi2_put_queue(d->skb, q, DUALPI2_QUEUE_C) ||
+	      dualpi2_put_queue(d->skb, q, DUALPI2_QUEUE_L) ||
+	      dualpi2_put_overload(d->skb, q, now_ns);
 	sch_tree_unlock(sch);
-
-	st.linux7.packets_in_c = st.ext.c.enqueued;
-	st.linux7.packets_in_l = st.ext.l.enqueued;
-	st.linux7.step_marks = st.ext.l.marked_native;
-	st.linux7.ecn_mark = dualpi2_marks(&st.ext.c) +
-			     dualpi2_marks(&st.ext.l);
-	return gnet_stats_copy_app(d, &st, sizeof(st));
+	/* The caller takes back all of a message that has no room. */
+	if (err)
+		return -1;
+	nla_nest_end(d->skb, app);
+	return 0;
 }
 
-/* The classes exist as names for filters and skb->priority; none can be made,
- * changed or given a qdisc of its own.
+/* The classes exist as names for filters and skb->priority, and two of them for
+ * their statistics; none can be made, changed or given a qdisc of its own.
  */
 static struct Qdisc *dualpi2_leaf(struct Qdisc *sch, unsigned long arg)
 {
@@ -1154,8 +1651,61 @@ static struct tcf_block *dualpi2_tcf_block(struct Qdisc *sch, unsigned long cl,
 	return cl ? NULL : q->block;
 }
 
+static int dualpi2_dump_class(struct Qdisc *sch, unsigned long cl,
+			      struct sk_buff *skb, struct tcmsg *tcm)
+{
+	tcm->tcm_handle |= TC_H_MIN(cl);
+	return 0;
+}
+
+static int dualpi2_dump_class_stats(struct Qdisc *sch, unsigned long cl,
+				    struct gnet_dump *d)
+{
+	enum dualpi2_queue queue = cl == DUALPI2_CLASS_L4S ? DUALPI2_QUEUE_L :
+							     DUALPI2_QUEUE_C;
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	const struct dualpi2_fifo *fifo = &q->fifo[queue];
+	struct tc_dualpi2_counters counters;
+	struct gnet_stats_queue qs = {};
+	struct nlattr *app;
+	int cause, err;
+	u64 now_ns;
+
+	sch_tree_lock(sch);
+	now_ns = dualpi2_now(sch);
+	dualpi2_counters(fifo, &counters);
+	qs.backlog = counters.queued_bytes;
+	for (cause = 0; cause < DUALPI2_DROPS; cause++)
+		qs.drops += dualpi2_dropped(&fifo->stats, cause);
+	err = dualpi2_compat_copy_basic(d, counters.forwarded_bytes,
+					counters.forwarded) < 0 ||
+	      gnet_stats_copy_queue(d, NULL, &qs, counters.queued) < 0;
+	app = err ? NULL : nla_nest_start_noflag(d->skb, TCA_STATS_APP);
+	err = !app || dualpi2_put_xstats(d->skb, q, now_ns) ||
+	      dualpi2_put_queue(d->skb, q, queue);
+	sch_tree_unlock(sch);
+	if (err)
+		return -1;
+	nla_nest_end(d->skb, app);
+	return 0;
+}
+
+/* Each queue once, by the name that it has as a class. */
 static void dualpi2_walk(struct Qdisc *sch, struct qdisc_walker *arg)
 {
+	static const unsigned long classes[] = {
+		DUALPI2_CLASS_L4S, DUALPI2_CLASS_CLASSIC,
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(classes) && !arg->stop; i++) {
+		if (arg->count >= arg->skip &&
+		    arg->fn(sch, classes[i], arg) < 0) {
+			arg->stop = 1;
+			break;
+		}
+		arg->count++;
+	}
 }
 
 static const struct Qdisc_class_ops dualpi2_class_ops = {
@@ -1165,6 +1715,8 @@ static const struct Qdisc_class_ops dualpi2_class_ops = {
 	.bind_tcf	= dualpi2_bind_filter,
 	.unbind_tcf	= dualpi2_unbind_filter,
 	.walk		= dualpi2_walk,
+	.dump		= dualpi2_dump_class,
+	.dump_stats	= dualpi2_dump_class_stats,
 };
 
 static struct Qdisc_ops dualpi2_qdisc_ops __read_mostly = {
@@ -1185,8 +1737,14 @@ static struct Qdisc_ops dualpi2_qdisc_ops __read_mostly = {
 
 static int __init dualpi2_module_init(void)
 {
-	int err = register_qdisc(&dualpi2_qdisc_ops);
+	int err = genl_register_family(&dualpi2_genl_family);
 
+	if (!err) {
+		err = register_qdisc(&dualpi2_qdisc_ops);
+		if (!err)
+			return 0;
+		genl_unregister_family(&dualpi2_genl_family);
+	}
 	if (err != -EEXIST)
 		return err;
 	pr_err("the kernel has a dualpi2 already: remove its module (modprobe -r); one that is built in cannot be replaced\n");
@@ -1197,6 +1755,7 @@ static int __init dualpi2_module_init(void)
 static void __exit dualpi2_module_exit(void)
 {
 	unregister_qdisc(&dualpi2_qdisc_ops);
+	genl_unregister_family(&dualpi2_genl_family);
 }
 
 module_init(dualpi2_module_init)

@@ -8,6 +8,7 @@
 #define _DUALPI2_COMPAT_H
 
 #include <linux/module.h>
+#include <net/gen_stats.h>
 #include <net/pkt_cls.h>
 #include <net/sch_generic.h>
 /* 6.5; before, linux/netdevice.h had its contents. */
@@ -56,6 +57,27 @@ static inline void dualpi2_compat_init_segment(struct sk_buff *skb)
 	tcf_set_qdisc_drop_reason(skb, QDISC_DROP_GENERIC);
 #elif defined(DUALPI2_HAVE_SKB_DROP_REASON)
 	tcf_set_drop_reason(skb, SKB_DROP_REASON_QDISC_DROP);
+#endif
+}
+
+/* Packets and bytes into a dump; 5.16 has another type for them. */
+static inline int dualpi2_compat_copy_basic(struct gnet_dump *d, u64 bytes,
+					    u64 packets)
+{
+#ifdef DUALPI2_HAVE_GNET_STATS_BASIC_SYNC
+	struct gnet_stats_basic_sync basic;
+
+	gnet_stats_basic_sync_init(&basic);
+	u64_stats_set(&basic.bytes, bytes);
+	u64_stats_set(&basic.packets, packets);
+	return gnet_stats_copy_basic(d, NULL, &basic, false);
+#else
+	struct gnet_stats_basic_packed basic = {
+		.bytes = bytes,
+		.packets = packets,
+	};
+
+	return gnet_stats_copy_basic(NULL, d, NULL, &basic);
 #endif
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * DualPI2, the algorithm: PI controller, coupling, native L4S marker, signal
- * spacing, scheduler credit, overload state and unit conversions.
+ * spacing, scheduler credit, overload state and its reports, histogram of
+ * delays and unit conversions.
  *
  * Integers in, a verdict out.  Nothing here knows packets, queues, locks, a
  * clock or a source of random numbers; the caller hands these in.  The file
@@ -56,6 +57,14 @@
 #define DUALPI2_C_PROTECTION_DEF	10U
 #define DUALPI2_C_PROTECTION_MAX	100U
 
+#define DUALPI2_P_CMAX_PCT_MAX		100U
+#define DUALPI2_HIST_C_US_DEF		64U
+#define DUALPI2_HIST_L_US_DEF		8U
+#define DUALPI2_HIST_US_MIN		1U
+#define DUALPI2_HIST_US_MAX		16384U
+#define DUALPI2_REPORT_US_DEF		1000000U
+#define DUALPI2_REPORT_US_MIN		100000U
+
 /* Without a ramp of its own, the native marker's ramp is 40 % of step_thresh
  * wide: 800 us to 1200 us for 1 ms, as minTh and range in RFC 9332 figure 2.
  */
@@ -77,11 +86,27 @@
  */
 #define DUALPI2_LATE_MAX_RATIO		(8U << 16)
 
+/* An overload is over when it has not come back for this many updates.  At the
+ * edge of it p' goes up and down: what makes it fall, drops in both queues, is
+ * there only above the edge.
+ */
+#define DUALPI2_OVERLOAD_HOLD		8U
+
 /* A dequeue drops at most this many packets before it forwards one, so that no
  * call holds the lock for a queue's length: 64 in 65 is a drop probability of
  * 98.5 %, reached at an arrival rate of 65 times the link rate.
  */
 #define DUALPI2_DROPS_PER_DEQUEUE	64U
+
+/* Histogram of delays: eight buckets of one unit, then eight in each octave, so
+ * that from eight units on every bucket is at most 1/8 of its delay wide.  At
+ * 2^14 units it ends: 134 ms for the L4S queue, 1.07 s for the Classic one.
+ */
+#define DUALPI2_HIST_SUB_BITS		3
+#define DUALPI2_HIST_SUB		(1U << DUALPI2_HIST_SUB_BITS)
+#define DUALPI2_HIST_OCTAVES		11U
+#define DUALPI2_HIST_BUCKETS		(DUALPI2_HIST_SUB *		\
+					 (1 + DUALPI2_HIST_OCTAVES))
 
 /* Lengths beyond this count as this in the scheduler.  Weights are below 100,
  * and 100 * 2^24 < 2^31, so no credit can overflow.
@@ -122,6 +147,13 @@ enum dualpi2_verdict {
 	DUALPI2_DROP_OVERLOAD,
 };
 
+/* What is to be told of an overload. */
+enum dualpi2_report {
+	DUALPI2_REPORT_NONE,
+	DUALPI2_REPORT_BEGIN,
+	DUALPI2_REPORT_END,
+};
+
 enum dualpi2_signal_mode {
 	DUALPI2_SIGNAL_RECUR,
 	DUALPI2_SIGNAL_RANDOM,
@@ -149,10 +181,14 @@ enum dualpi2_ecn_mask {
  * @ramp_us: width of the native marker's ramp, 0 is a step; used if @ramp_is_set
  * @min_qlen_step_pkts: a packet is marked natively only if the L4S queue, with
  *	it, holds more than this many
+ * @hist_c_us: width of the first buckets of the Classic queue's delays
+ * @hist_l_us: the same of the L4S queue
+ * @report_us: least time between two reports of overload; 0: no reports
  * @coupling: factor k between the two queues' probabilities
  * @c_protection_pct: weight of the Classic queue in the scheduler, percent
  * @ecn_mask: enum dualpi2_ecn_mask
  * @signal: enum dualpi2_signal_mode
+ * @p_cmax_pct: Classic probability at which overload begins, 0: 1/k^2
  * @memory_limit_is_set: false: @memory_limit_bytes follows limit and MTU
  * @ramp_is_set: false: the ramp's width follows @step_thresh_us
  * @drop_overload: drop in overload; false: hold p' at the edge of it
@@ -171,10 +207,14 @@ struct dualpi2_config {
 	u32 step_thresh_pkts;
 	u32 ramp_us;
 	u32 min_qlen_step_pkts;
+	u32 hist_c_us;
+	u32 hist_l_us;
+	u32 report_us;
 	u8 coupling;
 	u8 c_protection_pct;
 	u8 ecn_mask;
 	u8 signal;
+	u8 p_cmax_pct;
 	bool memory_limit_is_set;
 	bool ramp_is_set;
 	bool drop_overload;
@@ -200,9 +240,9 @@ struct dualpi2_config {
  * @target_ns: delay target
  * @alpha_gain: integral gain, see "gain" above
  * @beta_gain: proportional gain
- * @enter_q32: p' at which the Classic probability is p_Cmax = 1/k^2 and the
- *	coupled one 1: overload begins
- * @leave_q32: p' below which overload ends
+ * @enter_q32: p' at which the Classic probability is p_Cmax: overload begins,
+ *	and from here on both queues drop
+ * @report_ns: least time between two reports; 0: none
  */
 struct dualpi2_params {
 	u32 ramp_min_ns;
@@ -221,7 +261,7 @@ struct dualpi2_params {
 	u64 alpha_gain;
 	u64 beta_gain;
 	u64 enter_q32;
-	u64 leave_q32;
+	u64 report_ns;
 };
 
 /**
@@ -235,13 +275,67 @@ struct dualpi2_spacer {
 };
 
 /**
+ * struct dualpi2_reported - how far overloads have been reported
+ * @count: of &dualpi2_vars.overload_count: those whose end was reported
+ * @total_ns: of &dualpi2_vars.overload_total_ns: their length
+ * @since_ns: begin of the first one after these
+ * @quiet_until_ns: time before which there is no other report
+ * @begun: the begin of the present one was reported
+ */
+struct dualpi2_reported {
+	u64 count;
+	u64 total_ns;
+	u64 since_ns;
+	u64 quiet_until_ns;
+	bool begun;
+};
+
+/**
+ * struct dualpi2_overload_report - a report
+ * @since_ns: when the first of the overloads that it tells of began
+ * @duration_ns: time spent in them
+ * @count: how many they are
+ */
+struct dualpi2_overload_report {
+	u64 since_ns;
+	u64 duration_ns;
+	u64 count;
+};
+
+/**
+ * struct dualpi2_delay - histogram of one queue's delays
+ * @watch_ns: beyond this delay there is more to do than to count
+ * @sum_ns: of all delays, modulo 2^64
+ * @max_ns: the greatest
+ * @beyond: delays that are beyond the last bucket
+ * @first_ns: below this delay, eight units, buckets are one unit wide
+ * @bias: buckets that there would be below the first one of such a width
+ * @generation: how often the edges were set
+ * @shift: the unit is 2^@shift ns, 10..24
+ * @low: packets in each bucket, the lower 32 bits
+ * @high: the upper 16 bits; 2^48 packets take nine years at a million a second
+ */
+struct dualpi2_delay {
+	u64 watch_ns;
+	u64 sum_ns;
+	u64 max_ns;
+	u64 beyond;
+	u64 first_ns;
+	u32 bias;
+	u32 generation;
+	u8 shift;
+	u32 low[DUALPI2_HIST_BUCKETS];
+	u16 high[DUALPI2_HIST_BUCKETS];
+};
+
+/**
  * struct dualpi2_vars - the state of one instance
  * @base_q32: p', the PI controller's output, 0..1
  * @classic_q32: p_C = p'^2
  * @coupled_q32: p_CL = min(k * p', 1)
  * @updated_ns: time of the last update
  * @delay_ns: delay at the last update
- * @overload: in overload
+ * @overload: in overload, or just was: see DUALPI2_OVERLOAD_HOLD
  * @credit: scheduler credit; above 0 it is the Classic queue's turn
  * @c_signal: spacing of Classic signals in the Classic queue
  * @c_scalable: spacing of marks of ECT(1) in the Classic queue
@@ -249,8 +343,12 @@ struct dualpi2_spacer {
  * @l_classic: spacing of signals to Classic packets in the L4S queue
  * @l_drop: spacing of overload drops in the L4S queue
  * @overload_count: times that overload began
- * @overload_since_ns: begin of the present overload
- * @overload_total_ns: length of the past ones
+ * @overload_since_ns: begin of the present overload, or of the last one
+ * @overload_below_ns: when p' fell below the edge of the present one; 0: it did
+ *	not
+ * @overload_last_ns: length of the last one that is past
+ * @overload_total_ns: length of all past ones
+ * @report: what is known of them elsewhere
  */
 struct dualpi2_vars {
 	u64 base_q32;
@@ -267,7 +365,10 @@ struct dualpi2_vars {
 	struct dualpi2_spacer l_drop;
 	u64 overload_count;
 	u64 overload_since_ns;
+	u64 overload_below_ns;
+	u64 overload_last_ns;
 	u64 overload_total_ns;
+	struct dualpi2_reported report;
 };
 
 /**
@@ -362,6 +463,24 @@ static inline u64 dualpi2_square_q32(u64 p_q32)
 }
 
 /**
+ * dualpi2_sqrt_q32() - square root of a probability
+ * @p_q32: 0..1
+ *
+ * Return: the least probability whose square is not below @p_q32.
+ */
+static inline u64 dualpi2_sqrt_q32(u64 p_q32)
+{
+	u64 root = 0, bit;
+
+	if (p_q32 >= DUALPI2_ONE_Q32)
+		return DUALPI2_ONE_Q32;
+	for (bit = DUALPI2_ONE_Q32 >> 1; bit; bit >>= 1)
+		if (dualpi2_square_q32(root | bit) < p_q32)
+			root |= bit;
+	return dualpi2_square_q32(root) < p_q32 ? root + 1 : root;
+}
+
+/**
  * dualpi2_over_k_square_q32() - (p/k)^2, the Classic match of a scalable signal
  * @p: parameters
  * @p_q32: 0..1, probability of a scalable signal
@@ -392,6 +511,9 @@ static inline void dualpi2_config_init(struct dualpi2_config *cfg)
 		.c_protection_pct = DUALPI2_C_PROTECTION_DEF,
 		.ecn_mask = DUALPI2_MASK_ECT1,
 		.signal = DUALPI2_SIGNAL_RECUR,
+		.hist_c_us = DUALPI2_HIST_C_US_DEF,
+		.hist_l_us = DUALPI2_HIST_L_US_DEF,
+		.report_us = DUALPI2_REPORT_US_DEF,
 		.drop_overload = true,
 		.split_gso = true,
 		.l4s = true,
@@ -456,9 +578,16 @@ static inline void dualpi2_params_init(struct dualpi2_params *p,
 		.target_ns = dualpi2_us_to_ns(cfg->target_us),
 		.alpha_gain = dualpi2_gain(cfg->alpha),
 		.beta_gain = dualpi2_gain(cfg->beta),
-		.enter_q32 = div_u64(DUALPI2_ONE_Q32 + cfg->coupling - 1,
-				     cfg->coupling),
+		.report_ns = (u64)cfg->report_us * DUALPI2_NS_PER_US,
 	};
+
+	/* By default where p_CL reaches 1, which is p_Cmax = 1/k^2. */
+	if (cfg->p_cmax_pct)
+		p->enter_q32 = dualpi2_sqrt_q32(div_u64(DUALPI2_ONE_Q32 *
+							cfg->p_cmax_pct, 100));
+	else
+		p->enter_q32 = div_u64(DUALPI2_ONE_Q32 + cfg->coupling - 1,
+				       cfg->coupling);
 
 	/* The ramp is centred on the threshold and does not reach below 0. */
 	p->ramp_min_ns = thresh_ns > half_ns ? thresh_ns - half_ns : 0;
@@ -477,13 +606,6 @@ static inline void dualpi2_params_init(struct dualpi2_params *p,
 	 */
 	p->c_weight = weight < 1 ? 1 : weight > 99 ? 99 : weight;
 	p->l_weight = 100 - p->c_weight;
-
-	/* Overload ends when p_C is half of what it began at, p' then being
-	 * 1/sqrt(2) = 46341/65536 of it.  While both queues drop, p_C is
-	 * 1 - 1/load; before and after, when one of them is marked, it is
-	 * greater by (c + l)/c.  So two loads of the same size cannot flap.
-	 */
-	p->leave_q32 = p->enter_q32 * 46341U >> 16;
 }
 
 /**
@@ -503,6 +625,56 @@ static inline s32 dualpi2_credit_start(const struct dualpi2_params *p,
 	return (s32)bytes * ((s32)p->c_weight - (s32)p->l_weight);
 }
 
+static inline void dualpi2_overload_begin(struct dualpi2_vars *v, u64 now_ns)
+{
+	if (v->overload_count == v->report.count)
+		v->report.since_ns = now_ns;
+	v->overload = true;
+	v->overload_count++;
+	v->overload_since_ns = now_ns;
+}
+
+/* An end cannot lie before its begin. */
+static inline void dualpi2_overload_end(struct dualpi2_vars *v, u64 now_ns)
+{
+	v->overload = false;
+	v->overload_below_ns = 0;
+	v->overload_last_ns = now_ns > v->overload_since_ns ?
+			      now_ns - v->overload_since_ns : 0;
+	v->overload_total_ns += v->overload_last_ns;
+}
+
+/* Is it overload, at this update?  If not, it has not been since below_ns. */
+static inline void dualpi2_overload_update(const struct dualpi2_params *p,
+					   struct dualpi2_vars *v, bool over,
+					   u64 below_ns, u64 now_ns)
+{
+	if (over) {
+		if (!v->overload)
+			dualpi2_overload_begin(v, now_ns);
+		v->overload_below_ns = 0;
+	} else if (v->overload) {
+		if (!v->overload_below_ns)
+			v->overload_below_ns = below_ns;
+		if (now_ns - v->overload_below_ns >=
+		    (u64)p->tupdate_ns * DUALPI2_OVERLOAD_HOLD)
+			dualpi2_overload_end(v, v->overload_below_ns);
+	}
+}
+
+static inline void dualpi2_probabilities(const struct dualpi2_params *p,
+					 struct dualpi2_vars *v)
+{
+	/* Without drop in overload, p' stops where it would begin: delay grows
+	 * instead, up to the limit (RFC 9332 4.2.3).
+	 */
+	if (!p->drop_overload && v->base_q32 > p->enter_q32)
+		v->base_q32 = p->enter_q32;
+
+	v->classic_q32 = dualpi2_square_q32(v->base_q32);
+	v->coupled_q32 = min_t(u64, v->base_q32 * p->coupling, DUALPI2_ONE_Q32);
+}
+
 /**
  * dualpi2_vars_derive() - probabilities of both queues from p'
  * @p: parameters
@@ -514,29 +686,15 @@ static inline s32 dualpi2_credit_start(const struct dualpi2_params *p,
 static inline void dualpi2_vars_derive(const struct dualpi2_params *p,
 				       struct dualpi2_vars *v, u64 now_ns)
 {
-	/* Without drop in overload, p' stops where it would begin: delay grows
-	 * instead, up to the limit (RFC 9332 4.2.3).
-	 */
-	if (!p->drop_overload && v->base_q32 > p->enter_q32)
-		v->base_q32 = p->enter_q32;
-
-	v->classic_q32 = dualpi2_square_q32(v->base_q32);
-	v->coupled_q32 = min_t(u64, v->base_q32 * p->coupling, DUALPI2_ONE_Q32);
-
-	if (!v->overload && v->base_q32 >= p->enter_q32) {
-		v->overload = true;
-		v->overload_count++;
-		v->overload_since_ns = now_ns;
-	} else if (v->overload && v->base_q32 < p->leave_q32) {
-		v->overload = false;
-		v->overload_total_ns += now_ns - v->overload_since_ns;
-	}
+	dualpi2_probabilities(p, v);
+	dualpi2_overload_update(p, v, v->base_q32 >= p->enter_q32, now_ns,
+				now_ns);
 }
 
 /**
  * dualpi2_vars_init() - begin anew, also at reset
  * @p: parameters
- * @v: state; the account of past overloads is kept, one under way ends
+ * @v: state; the account of overloads is kept, one under way ends
  * @mtu_bytes: MTU with link-layer header
  * @now_ns: time
  */
@@ -544,16 +702,33 @@ static inline void dualpi2_vars_init(const struct dualpi2_params *p,
 				     struct dualpi2_vars *v, u32 mtu_bytes,
 				     u64 now_ns)
 {
-	u64 total_ns = v->overload_total_ns;
-
 	if (v->overload)
-		total_ns += now_ns - v->overload_since_ns;
+		dualpi2_overload_end(v, v->overload_below_ns ?: now_ns);
 	*v = (struct dualpi2_vars) {
 		.updated_ns = now_ns,
 		.credit = dualpi2_credit_start(p, mtu_bytes),
 		.overload_count = v->overload_count,
-		.overload_total_ns = total_ns,
+		.overload_since_ns = v->overload_since_ns,
+		.overload_last_ns = v->overload_last_ns,
+		.overload_total_ns = v->overload_total_ns,
+		.report = v->report,
 	};
+}
+
+/**
+ * dualpi2_overload_present_ns() - length of the present overload so far
+ * @v: state
+ * @now_ns: time
+ *
+ * Return: nanoseconds, 0 out of overload.
+ */
+static inline u64 dualpi2_overload_present_ns(const struct dualpi2_vars *v,
+					      u64 now_ns)
+{
+	u64 end_ns = v->overload_below_ns ?: now_ns;
+
+	return v->overload && end_ns > v->overload_since_ns ?
+	       end_ns - v->overload_since_ns : 0;
 }
 
 /**
@@ -563,8 +738,67 @@ static inline void dualpi2_vars_init(const struct dualpi2_params *p,
  */
 static inline u64 dualpi2_overload_ns(const struct dualpi2_vars *v, u64 now_ns)
 {
-	return v->overload_total_ns +
-	       (v->overload ? now_ns - v->overload_since_ns : 0);
+	return v->overload_total_ns + dualpi2_overload_present_ns(v, now_ns);
+}
+
+/**
+ * dualpi2_report_next() - is there something to report of overload?
+ * @p: parameters
+ * @v: state; what is returned counts as reported
+ * @now_ns: time
+ * @report: filled unless DUALPI2_REPORT_NONE is returned
+ *
+ * RFC 9332 2.5.2.3.  A report is followed by a time without any; what happens in
+ * it is added up and reported when it is over: an overload that goes on by its
+ * begin, one or more that ended by the first moment out of overload.
+ */
+static inline enum dualpi2_report
+dualpi2_report_next(const struct dualpi2_params *p, struct dualpi2_vars *v,
+		    u64 now_ns, struct dualpi2_overload_report *report)
+{
+	struct dualpi2_reported *r = &v->report;
+
+	if (p->report_ns && now_ns < r->quiet_until_ns)
+		return DUALPI2_REPORT_NONE;
+	if (v->overload ? r->begun : v->overload_count == r->count)
+		return DUALPI2_REPORT_NONE;
+
+	*report = (struct dualpi2_overload_report) {
+		.since_ns = r->since_ns,
+		.duration_ns = dualpi2_overload_ns(v, now_ns) - r->total_ns,
+		.count = v->overload_count - r->count,
+	};
+	r->quiet_until_ns = now_ns + p->report_ns;
+	r->begun = v->overload;
+	if (v->overload)
+		return p->report_ns ? DUALPI2_REPORT_BEGIN :
+				      DUALPI2_REPORT_NONE;
+	r->count = v->overload_count;
+	r->total_ns = v->overload_total_ns;
+	return p->report_ns ? DUALPI2_REPORT_END : DUALPI2_REPORT_NONE;
+}
+
+/**
+ * dualpi2_report_wait_ns() - when to ask dualpi2_report_next() again
+ * @p: parameters
+ * @v: state
+ * @now_ns: time
+ *
+ * Return: nanoseconds; 0: when overload begins.
+ */
+static inline u64 dualpi2_report_wait_ns(const struct dualpi2_params *p,
+					 const struct dualpi2_vars *v,
+					 u64 now_ns)
+{
+	u64 quiet_until_ns = v->report.quiet_until_ns;
+
+	if (!p->report_ns ||
+	    (!v->overload && v->overload_count == v->report.count))
+		return 0;
+	if (now_ns < quiet_until_ns)
+		return quiet_until_ns - now_ns;
+	/* A queue that has become empty tells nobody: it is to be looked at. */
+	return min_t(u64, p->report_ns, DUALPI2_NS_PER_SEC);
 }
 
 /**
@@ -662,15 +896,19 @@ static inline void dualpi2_pi_update(const struct dualpi2_params *p,
  * @now_ns: time
  *
  * The whole time since the last update counts with a delay of 0, which is what
- * a timer would have seen; 65535 periods at most (17 minutes by default).  To
- * be called when dualpi2_pi_is_due().
+ * a timer would have seen; 65535 periods at most (17 minutes by default).  For
+ * overload, whatever p' is, that is the end, at the first of these updates,
+ * unless it goes on soon.  To be called when dualpi2_pi_is_due().
  */
 static inline void dualpi2_pi_idle(const struct dualpi2_params *p,
 				   struct dualpi2_vars *v, u64 now_ns)
 {
+	u64 empty_ns = v->updated_ns + p->tupdate_ns;
+
 	dualpi2_pi_step(p, v, 0, dualpi2_ratio(p, v, now_ns, U32_MAX));
 	v->updated_ns = now_ns;
-	dualpi2_vars_derive(p, v, now_ns);
+	dualpi2_probabilities(p, v);
+	dualpi2_overload_update(p, v, false, empty_ns, now_ns);
 }
 
 /**
@@ -875,13 +1113,15 @@ dualpi2_l_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
  *
  * RFC 9332 A.1 figure 5 with 2.5.1.1.  In overload a packet of any codepoint in
  * any queue is dropped with the Classic probability, and what remains of the
- * scalable ones is marked as before; Classic ones are not marked as well.
+ * scalable ones is marked as before; Classic ones are not marked as well.  That
+ * goes by p' alone: &dualpi2_vars.overload lasts longer, for reports.
  */
 static inline enum dualpi2_verdict
 dualpi2_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
 		const struct dualpi2_packet *pkt)
 {
-	bool shed = v->overload && p->drop_overload && !pkt->low;
+	bool shed = v->base_q32 >= p->enter_q32 && p->drop_overload &&
+		    !pkt->low;
 
 	return pkt->profile <= DUALPI2_C_SCALABLE ?
 	       dualpi2_c_verdict(p, v, pkt, shed) :
@@ -954,6 +1194,109 @@ static inline void dualpi2_sched_sent(const struct dualpi2_params *p,
 		v->credit = dualpi2_credit_start(p, mtu_bytes);
 	else if (queue == DUALPI2_QUEUE_C || c_pkts)
 		dualpi2_sched_charge(p, v, queue, bytes);
+}
+
+/* Number of the highest bit that is set; there must be one. */
+static inline u32 dualpi2_highest_bit(u64 number)
+{
+	if (sizeof(unsigned long) == sizeof(number))
+		return __fls(number);
+	return number >> 32 ? 32 + __fls(number >> 32) : __fls(number);
+}
+
+/**
+ * dualpi2_hist_shift() - unit of a histogram
+ * @us: width of the first buckets, DUALPI2_HIST_US_MIN..DUALPI2_HIST_US_MAX
+ *
+ * Return: logarithm to base 2 of the least power of two that is not below @us,
+ * in ns: 10..24.
+ */
+static inline u8 dualpi2_hist_shift(u32 us)
+{
+	return __fls(us * DUALPI2_NS_PER_US - 1) + 1;
+}
+
+/**
+ * dualpi2_delay_init() - begin a histogram anew
+ * @d: histogram; zero when it is the first time
+ * @shift: from dualpi2_hist_shift()
+ */
+static inline void dualpi2_delay_init(struct dualpi2_delay *d, u8 shift)
+{
+	*d = (struct dualpi2_delay) {
+		.first_ns = (u64)DUALPI2_HIST_SUB << shift,
+		.bias = (shift + DUALPI2_HIST_SUB_BITS) * DUALPI2_HIST_SUB,
+		.generation = d->generation + 1,
+		.shift = shift,
+	};
+}
+
+/* A delay that is the greatest so far, or beyond the histogram.  Return: it is
+ * beyond.
+ */
+static inline bool dualpi2_delay_is_new(struct dualpi2_delay *d, u64 delay_ns)
+{
+	u64 last_ns = (d->first_ns << DUALPI2_HIST_OCTAVES) - 1;
+
+	d->max_ns = max_t(u64, d->max_ns, delay_ns);
+	d->watch_ns = min_t(u64, d->max_ns, last_ns);
+	if (delay_ns <= last_ns)
+		return false;
+	d->beyond++;
+	return true;
+}
+
+/**
+ * dualpi2_delay_add() - count a packet
+ * @d: histogram
+ * @delay_ns: its time in the queue
+ *
+ * Eight buckets of each octave come before the eight that this one's are; the
+ * three bits after the highest choose among them.  Below eight units the octave is
+ * the same throughout, and there is one that does not exist before it.  What is
+ * beyond the histogram does not get here, so that no shift is too wide and no
+ * bucket beyond the last; mask and pointer say so to kernels that check.
+ */
+static inline void dualpi2_delay_add(struct dualpi2_delay *d, u64 delay_ns)
+{
+	unsigned long bucket;
+	u32 *low = d->low;
+	u32 octave;
+
+	d->sum_ns += delay_ns;
+	if (unlikely(delay_ns > d->watch_ns) &&
+	    dualpi2_delay_is_new(d, delay_ns))
+		return;
+	octave = dualpi2_highest_bit(delay_ns | d->first_ns);
+	bucket = octave * DUALPI2_HIST_SUB - d->bias +
+		 (u32)(delay_ns << DUALPI2_HIST_SUB_BITS >> (octave & 63));
+	if (unlikely(!++low[bucket]))
+		d->high[bucket]++;
+}
+
+/**
+ * dualpi2_delay_bucket() - packets in a bucket
+ * @d: histogram
+ * @bucket: 0..DUALPI2_HIST_BUCKETS - 1
+ */
+static inline u64 dualpi2_delay_bucket(const struct dualpi2_delay *d,
+				       u32 bucket)
+{
+	return (u64)d->high[bucket] << 32 | d->low[bucket];
+}
+
+/**
+ * dualpi2_delay_count() - packets in the histogram, those beyond it too
+ * @d: histogram
+ */
+static inline u64 dualpi2_delay_count(const struct dualpi2_delay *d)
+{
+	u64 count = d->beyond;
+	u32 bucket;
+
+	for (bucket = 0; bucket < DUALPI2_HIST_BUCKETS; bucket++)
+		count += dualpi2_delay_bucket(d, bucket);
+	return count;
 }
 
 #endif /* _NET_DUALPI2_H */

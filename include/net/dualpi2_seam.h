@@ -8,6 +8,7 @@
 #ifndef _NET_DUALPI2_SEAM_H
 #define _NET_DUALPI2_SEAM_H
 
+#include <linux/bitops.h>
 #include <linux/types.h>
 #include <linux/kernel.h>
 #include <linux/limits.h>

@@ -19,7 +19,7 @@ import sys
 
 HOOK = "__sanitizer_cov_trace_pc"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-OURS = ("sch_dualpi2.c", "include/net/dualpi2.h", "include/compat/compat.h")
+OURS = ("sch_dualpi2.c", "include/net/dualpi2.h", "include/compat/compat.h")   # the tracepoint is the kernel's macros
 # The core wants them and has no call for them: find() knows no class.
 NEVER = ("dualpi2_leaf", "dualpi2_unbind_filter")
 # One of its ways is TC_ACT_CONSUMED, which no action gives a qdisc in 7.2: act_ct wants clsact. On 5.10
@@ -30,7 +30,10 @@ NOT_IN_7_2 = "switch (dualpi2_compat_classify("
 NOT_IDLE = "if (ratio > DUALPI2_LATE_MAX_RATIO)"
 # Functions of sch_dualpi2.c that no packet reaches.
 CONTROL = re.compile(r"^dualpi2_(change|init|destroy|dump|dump_stats|parse|parse_nest|parse_knob|refuse|marks|leaf|"
-                     r"find|bind_filter|unbind_filter|tcf_block|walk|module_init|module_exit|params_init|config_init|ramp_us)$")
+                     r"find|bind_filter|unbind_filter|tcf_block|walk|module_init|module_exit|params_init|config_init|ramp_us|"
+                     r"dump_class|dump_class_stats|counters|dropped|xstats|queue_xstats|now|put_\w+|send_report|"
+                     r"report_work|real_ns|set_edges|sqrt_q32|hist_shift|delay_init|delay_bucket|delay_count|"
+                     r"report_next|report_wait_ns|overload_ns|overload_present_ns)$")
 
 
 Code = collections.namedtuple("Code", "name operands symbol target")

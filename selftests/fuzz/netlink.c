@@ -6,7 +6,8 @@
  * them; it knows from the rules, written down here a second time, which are good,
  * keeps a model of every qdisc it made, and compares each dump with the model:
  * what was accepted is shown, what was refused left the options byte for byte as
- * they were, and the counters fit together.  With the map of dualpi2_trace_pc.ko
+ * they were, the counters fit together, and the classes show those of the qdisc.
+ * It listens to the reports of overload.  With the map of dualpi2_trace_pc.ko
  * (trace_pc/) it keeps the sequences that reached a new basic block, and draws on
  * them.
  *
@@ -49,6 +50,7 @@
 #include <getopt.h>
 #include <linux/dualpi2.h>
 #include <linux/gen_stats.h>
+#include <linux/genetlink.h>
 #include <linux/if_link.h>
 #include <linux/if_packet.h>
 #include <linux/netlink.h>
@@ -156,7 +158,7 @@ struct knob {
 enum {
 	K_LIMIT, K_MEMORY, K_TARGET, K_TUPDATE, K_ALPHA, K_BETA, K_STEP_PKTS, K_STEP_US,
 	K_MIN_QLEN, K_COUPLING, K_OVERLOAD, K_EARLY, K_PROTECTION, K_MASK, K_SPLIT,
-	K_L4S, K_RAMP, K_SIGNAL, KNOBS
+	K_L4S, K_RAMP, K_SIGNAL, K_P_CMAX, K_HIST_C, K_HIST_L, K_REPORT, KNOBS
 };
 
 static const struct knob knobs[KNOBS] = {
@@ -178,7 +180,17 @@ static const struct knob knobs[KNOBS] = {
 	[K_L4S]		= { 1, TCA_DUALPI2_EXT_L4S, 1, 0, 1, 1 },
 	[K_RAMP]	= { 1, TCA_DUALPI2_EXT_RAMP_US, 4, 0, TIME_MAX, 0 },
 	[K_SIGNAL]	= { 1, TCA_DUALPI2_EXT_SIGNAL, 1, 0, 1, 0 },
+	[K_P_CMAX]	= { 1, TCA_DUALPI2_EXT_P_CMAX, 1, 0, 100, 0 },
+	[K_HIST_C]	= { 1, TCA_DUALPI2_EXT_HIST_C, 4, 1, 16384, 64 },
+	[K_HIST_L]	= { 1, TCA_DUALPI2_EXT_HIST_L, 4, 1, 16384, 8 },
+	[K_REPORT]	= { 1, TCA_DUALPI2_EXT_REPORT, 4, 0, UINT32_MAX, 1000000 },
 };
+
+/* Values from 1 up to this one, but not itself, are refused, too. */
+static uint32_t hole(const struct knob *k)
+{
+	return k == &knobs[K_REPORT] ? 100000 : 0;
+}
 
 struct config {
 	uint32_t v[KNOBS];
@@ -246,7 +258,8 @@ static bool predict_nest(struct config *c, const uint8_t *p, int len, int ext)
 			return false;
 		given[k] = true;
 		value = knobs[k].size == 1 ? p[NLA_HDRLEN] : get32(p + NLA_HDRLEN);
-		if (value < knobs[k].min || value > knobs[k].max)
+		if (value < knobs[k].min || value > knobs[k].max ||
+		    (value && value < hole(&knobs[k])))
 			return false;
 		c->v[k] = value;
 next:
@@ -533,6 +546,8 @@ struct slot {
 	bool trimmed;		/* nothing came in since the last change */
 	uint32_t dump;		/* the last dump that showed it, and then: */
 	uint32_t qlen, backlog;
+	uint8_t nest[2][1280];	/* DUALPI2: statistics of C and L */
+	int nest_len[2];
 };
 
 struct device {
@@ -552,6 +567,7 @@ static struct device devices[DEVICES] = {
 static struct slot slots[40];
 static int n_slots;
 static uint32_t this_dump = 1;
+static bool just_dumped;	/* nothing has happened since the last dump */
 
 /* Does time stand still while we do not wait, as in user-mode Linux?  Elsewhere
  * packets leave while a dump is made, so that what it takes from different places
@@ -561,6 +577,7 @@ static bool frozen;
 
 static struct {
 	uint64_t messages, accepted, refused, unsure, gets, dumps, dumped, frames;
+	uint64_t classes, reports;
 	uint64_t refused_ours;		/* by dualpi2 itself */
 	uint64_t changes, creations;	/* of dualpi2, accepted */
 } count;
@@ -974,18 +991,169 @@ static const uint8_t *find(const uint8_t *p, int len, int type, int *found)
 			      (unsigned long long)r_);			\
 	} while (0)
 
-static void check_queue(const struct tc_dualpi2_queue_xstats *q)
-{
-	uint64_t dropped = q->dropped_aqm + q->dropped_overload + q->dropped_purge;
+#define DROPPED(c, cause)	((c)->not_ect_dropped_##cause + (c)->ect_dropped_##cause)
 
-	SAME(q->enqueued, q->sent + dropped + q->packets, "enqueued, and sent + dropped + queued");
-	AT_MOST(q->sent_bytes + q->bytes, q->enqueued_bytes, "bytes out, bytes in");
-	if (!dropped)
-		SAME(q->enqueued_bytes, q->sent_bytes + q->bytes, "bytes in and out, no drops");
-	AT_MOST(q->marked_classic + q->marked_coupled + q->marked_native,
-		q->enqueued - q->arrived_ce, "marks, packets that came without CE");
-	if (!q->packets)
-		SAME(q->bytes, 0, "bytes of no packets");
+/* What include/uapi/linux/dualpi2.h says of them. */
+static void check_counters_of_queue(const struct tc_dualpi2_counters *c)
+{
+	uint64_t not_ect = c->not_ect_dropped_limit + c->not_ect_dropped_memory +
+			   c->not_ect_dropped_early + c->not_ect_dropped_aqm +
+			   c->not_ect_dropped_overload + c->not_ect_dropped_purge;
+	uint64_t early = DROPPED(c, early), before = DROPPED(c, limit) + DROPPED(c, memory);
+	uint64_t aqm = DROPPED(c, aqm) + DROPPED(c, overload), purge = DROPPED(c, purge);
+	uint64_t ect = early + before + aqm + purge - not_ect;
+
+	SAME(c->arrived_not_ect + c->arrived_ect1 + c->arrived_ect0 + c->arrived_ce,
+	     c->presented + before + purge + c->queued, "arrived, presented and dropped before");
+	SAME(c->presented, c->forwarded + early + aqm, "presented, forwarded and dropped");
+	SAME(c->arrived_bytes, c->forwarded_bytes + c->dropped_arrival_bytes +
+	     c->dropped_aqm_bytes + c->dropped_purge_bytes + c->queued_bytes, "bytes arrived");
+	AT_MOST(c->forwarded_bytes + c->dropped_aqm_bytes, c->presented_bytes,
+		"bytes forwarded and dropped, presented");
+	AT_MOST(c->presented_bytes, c->arrived_bytes, "bytes presented, arrived");
+	AT_MOST(not_ect, c->arrived_not_ect, "Not-ECT dropped, arrived");
+	AT_MOST(ect, c->arrived_ect1 + c->arrived_ect0 + c->arrived_ce, "ECT dropped, arrived");
+	AT_MOST(c->marked_classic + c->marked_coupled + c->marked_native,
+		c->arrived_ect1 + c->arrived_ect0, "marks, ECT arrived");
+	if (!c->queued)
+		SAME(c->queued_bytes, 0, "bytes of no packets");
+	if (!(before + early))
+		SAME(c->dropped_arrival_bytes, 0, "bytes of no drops on arrival");
+	if (!aqm)
+		SAME(c->dropped_aqm_bytes, 0, "bytes of no drops by the AQM");
+	if (!purge)
+		SAME(c->dropped_purge_bytes, 0, "bytes of no purge");
+}
+
+static void check_delay(const struct tc_dualpi2_delay *d, const uint8_t *hist, int len,
+			uint64_t forwarded)
+{
+	uint64_t total = d->beyond, low = 0, high = 0;
+	uint32_t n;
+
+	SAME(len % 8, 0, "histogram, a number of 64 bits");
+	SAME(d->unit_ns & (d->unit_ns - 1), 0, "unit_ns, a power of two");
+	AT_MOST(1024, d->unit_ns, "unit_ns, least");
+	AT_MOST(d->unit_ns, 1 << 24, "unit_ns, greatest");
+	AT_MOST(1, d->generation, "generation, least");
+	SAME(d->pad, 0, "padding");
+	SAME(d->buckets, 96, "buckets");
+	AT_MOST(len / 8, d->buckets, "buckets sent");
+	if (len)
+		AT_MOST(1, get64(hist + len - 8), "the last bucket that was sent");
+	for (n = 0; n < (uint32_t)len / 8; n++) {
+		uint64_t from = n < 8 ? n : (uint64_t)(8 + n % 8) << (n / 8 - 1);
+		uint64_t to = n < 7 ? n + 1 : (uint64_t)(8 + (n + 1) % 8) << ((n + 1) / 8 - 1);
+		uint64_t packets = get64(hist + 8 * n);
+
+		total += packets;
+		low += packets * from * d->unit_ns;
+		high += packets * (to * d->unit_ns - 1);
+		if (n + 1 == (uint32_t)len / 8 && !d->beyond) {
+			AT_MOST(from * d->unit_ns, d->max_ns, "the last bucket's begin, maximum");
+			AT_MOST(d->max_ns, to * d->unit_ns - 1, "maximum, the last bucket's end");
+		}
+	}
+	if (d->generation == 1)
+		SAME(total, forwarded, "packets in the histogram, forwarded");
+	AT_MOST(total, forwarded, "packets in the histogram, forwarded ever");
+	low += d->beyond * 16384 * d->unit_ns;
+	high += d->beyond * d->max_ns;
+	/* Virtual time may have gone for years. */
+	if (d->max_ns < 1ULL << 40) {
+		AT_MOST(low, d->sum_ns, "least sum, sum");
+		AT_MOST(d->sum_ns, high, "sum, greatest sum");
+	}
+	if (!total)
+		SAME(d->sum_ns | d->max_ns, 0, "sum and maximum of nothing");
+}
+
+/* A nest TCA_DUALPI2_STATS_C or _L. */
+static void check_nest(const uint8_t *attrs, int len, struct tc_dualpi2_counters *c)
+{
+	const uint8_t *counters, *delay, *hist;
+	struct tc_dualpi2_delay d;
+	int size, hist_len;
+
+	counters = find(attrs, len, TCA_DUALPI2_QUEUE_COUNTERS, &size);
+	if (!counters)
+		fault("a queue without counters");
+	SAME(size, sizeof(*c), "length of the counters");
+	memcpy(c, counters, sizeof(*c));
+	delay = find(attrs, len, TCA_DUALPI2_QUEUE_DELAY, &size);
+	hist = find(attrs, len, TCA_DUALPI2_QUEUE_HIST, &hist_len);
+	if (!delay || !hist)
+		fault("a queue without delays");
+	SAME(size, sizeof(d), "length of the delays");
+	memcpy(&d, delay, sizeof(d));
+	check_counters_of_queue(c);
+	check_delay(&d, hist, hist_len, c->forwarded);
+}
+
+/* The older struct says the same. */
+static void check_queue(const struct tc_dualpi2_queue_xstats *q,
+			const struct tc_dualpi2_counters *c)
+{
+	uint64_t lost = q->dropped_aqm + q->dropped_overload + q->dropped_purge;
+
+	SAME(q->enqueued, q->sent + lost + q->packets, "enqueued, and sent + dropped + queued");
+	SAME(q->enqueued, c->arrived_not_ect + c->arrived_ect1 + c->arrived_ect0 + c->arrived_ce -
+	     q->dropped_limit - q->dropped_memory - q->dropped_early,
+	     "enqueued, and arrived without what was dropped then");
+	SAME(q->enqueued_bytes, c->arrived_bytes - c->dropped_arrival_bytes, "enqueued_bytes");
+	SAME(q->sent, c->forwarded, "sent, forwarded");
+	SAME(q->sent_bytes, c->forwarded_bytes, "sent_bytes, forwarded_bytes");
+	SAME(q->packets, c->queued, "packets, queued");
+	SAME(q->bytes, c->queued_bytes, "bytes, queued_bytes");
+	SAME(q->dropped_limit, DROPPED(c, limit), "dropped_limit");
+	SAME(q->dropped_memory, DROPPED(c, memory), "dropped_memory");
+	SAME(q->dropped_early, DROPPED(c, early), "dropped_early");
+	SAME(q->dropped_aqm, DROPPED(c, aqm), "dropped_aqm");
+	SAME(q->dropped_overload, DROPPED(c, overload), "dropped_overload");
+	SAME(q->dropped_purge, DROPPED(c, purge), "dropped_purge");
+	SAME(q->marked_classic, c->marked_classic, "marked_classic");
+	SAME(q->marked_coupled, c->marked_coupled, "marked_coupled");
+	SAME(q->marked_native, c->marked_native, "marked_native");
+	SAME(q->arrived_ce, c->arrived_ce, "arrived_ce");
+}
+
+/* TCA_STATS_APP: two structs, and attributes from behind them on. */
+struct stats {
+	struct tc_dualpi2_xstats x;
+	uint8_t gap[TC_DUALPI2_EXT_XSTATS_OFFSET - sizeof(struct tc_dualpi2_xstats)];
+	struct tc_dualpi2_ext_xstats e;
+};
+
+static const uint8_t *take_stats(const uint8_t *app, int len, struct stats *st)
+{
+	uint32_t n;
+
+	AT_MOST(sizeof(*st), len, "least and true length of the statistics");
+	memcpy(st, app, sizeof(*st));
+	SAME(st->e.magic, TC_DUALPI2_EXT_XSTATS_MAGIC, "magic number");
+	SAME(st->e.size, sizeof(st->e), "size of the extension");
+	for (n = 0; n < sizeof(st->gap); n++)
+		SAME(st->gap[n], 0, "the gap between the statistics");
+	SAME(st->e.pad, 0, "padding");
+	return app + sizeof(*st);
+}
+
+static void check_overload(const uint8_t *attr, int len, const struct tc_dualpi2_ext_xstats *e)
+{
+	struct tc_dualpi2_overload o;
+
+	SAME(len, sizeof(o), "length of struct tc_dualpi2_overload");
+	memcpy(&o, attr, sizeof(o));
+	SAME(o.count, e->overload_count, "count of overloads");
+	SAME(o.total_ns, e->overload_ns, "time in overload");
+	SAME(o.now, e->overload, "in overload");
+	SAME(o.pad, 0, "padding");
+	AT_MOST(o.duration_ns, o.total_ns, "duration of one overload, of all");
+	AT_MOST(o.reports, 2 * o.count, "reports, begins and ends");
+	if (o.count)
+		AT_MOST(1, o.start_ns, "start of an overload");
+	else
+		SAME(o.start_ns | o.total_ns | o.duration_ns, 0, "times without an overload");
 }
 
 /* As check_identities() of selftests/net/lib.py, but devices go down here, which
@@ -994,17 +1162,15 @@ static void check_queue(const struct tc_dualpi2_queue_xstats *q)
  */
 static void check_counters(struct slot *s, const uint8_t *attrs, int len)
 {
-	const uint8_t *stats, *basic, *queue, *app;
+	const uint8_t *stats, *basic, *queue, *app, *more;
+	static const int types[] = { TCA_DUALPI2_STATS_C, TCA_DUALPI2_STATS_L };
+	struct tc_dualpi2_counters c[2];
 	struct gnet_stats_queue gq;
-	struct {
-		struct tc_dualpi2_xstats x;
-		uint8_t gap[TC_DUALPI2_EXT_XSTATS_OFFSET - sizeof(struct tc_dualpi2_xstats)];
-		struct tc_dualpi2_ext_xstats e;
-	} st;
+	struct stats st;
 	uint64_t queued, drops, purged;
 	uint32_t peeked, n;
 	double p, p_c;
-	int size;
+	int size, more_len;
 
 	stats = find(attrs, len, TCA_STATS2, &size);
 	if (!stats)
@@ -1015,17 +1181,25 @@ static void check_counters(struct slot *s, const uint8_t *attrs, int len)
 	app = find(stats, len, TCA_STATS_APP, &size);
 	if (!basic || !queue || !app)
 		fault("a dump without some of the statistics");
-	SAME(size, sizeof(st), "length of the statistics");
 	memcpy(&gq, queue, sizeof(gq));
-	memcpy(&st, app, sizeof(st));
+	more = take_stats(app, size, &st);
+	more_len = size - sizeof(st);
+	for (n = 0; n < 2; n++) {
+		const uint8_t *one = find(more, more_len, types[n], &size);
 
-	SAME(st.e.magic, TC_DUALPI2_EXT_XSTATS_MAGIC, "magic number");
-	SAME(st.e.size, sizeof(st.e), "size of the extension");
-	for (n = 0; n < sizeof(st.gap); n++)
-		SAME(st.gap[n], 0, "the gap between the statistics");
-	SAME(st.e.pad, 0, "padding");
-	check_queue(&st.e.c);
-	check_queue(&st.e.l);
+		if (!one)
+			fault("statistics without a queue");
+		check_nest(one, size, &c[n]);
+		AT_MOST(size, sizeof(s->nest[n]), "length of a queue's statistics");
+		memcpy(s->nest[n], one, size);
+		s->nest_len[n] = size;
+	}
+	app = find(more, more_len, TCA_DUALPI2_STATS_OVERLOAD, &size);
+	if (!app)
+		fault("statistics without overload");
+	check_overload(app, size, &st.e);
+	check_queue(&st.e.c, &c[0]);
+	check_queue(&st.e.l, &c[1]);
 
 	queued = st.e.c.packets + st.e.l.packets;
 	if (!frozen)
@@ -1154,6 +1328,64 @@ static void check_shown(const uint8_t *data, int len, bool in_dump)
 	}
 }
 
+/* RTM_NEWTCLASS in a dump: the queues of a dualpi2, each as the qdisc shows it. */
+static void check_class(const uint8_t *data, int len)
+{
+	int dev_slots, n, size, app_len, queue, other_len;
+	const uint8_t *basic, *gq_attr, *app, *one;
+	struct tc_dualpi2_counters c;
+	struct gnet_stats_queue gq;
+	struct device *dev;
+	struct stats st;
+	char buf[IFNAMSIZ];
+	struct tcmsg tcm;
+	struct attrs a;
+
+	memcpy(&tcm, data, sizeof(tcm));
+	dev = device_of(tcm.tcm_ifindex);
+	take_apart(data + sizeof(tcm), len - sizeof(tcm), &a);
+	if (!dev || !is_kind(kind_of(&a, buf), "dualpi2"))
+		return;
+	SAME(TC_H_MAJ(tcm.tcm_handle), tcm.tcm_parent, "handle and parent of a class");
+	if (TC_H_MIN(tcm.tcm_handle) != 1 && TC_H_MIN(tcm.tcm_handle) != 3)
+		fault("a class %x", tcm.tcm_handle);
+	queue = TC_H_MIN(tcm.tcm_handle) == 1;
+	if (!a.p[TCA_STATS2])
+		fault("a class without statistics");
+	basic = find(a.p[TCA_STATS2], a.len[TCA_STATS2], TCA_STATS_BASIC, &size);
+	gq_attr = find(a.p[TCA_STATS2], a.len[TCA_STATS2], TCA_STATS_QUEUE, &size);
+	app = find(a.p[TCA_STATS2], a.len[TCA_STATS2], TCA_STATS_APP, &app_len);
+	if (!basic || !gq_attr || !app)
+		fault("a class without some of the statistics");
+	app = take_stats(app, app_len, &st);
+	app_len -= sizeof(st);
+	one = find(app, app_len, queue ? TCA_DUALPI2_STATS_L : TCA_DUALPI2_STATS_C, &size);
+	if (!one)
+		fault("a class without its queue");
+	if (find(app, app_len, queue ? TCA_DUALPI2_STATS_C : TCA_DUALPI2_STATS_L, &other_len) ||
+	    find(app, app_len, TCA_DUALPI2_STATS_OVERLOAD, &other_len))
+		fault("a class with more than its queue");
+	check_nest(one, size, &c);
+	memcpy(&gq, gq_attr, sizeof(gq));
+	SAME(get64(basic), c.forwarded_bytes, "bytes of a class, forwarded");
+	SAME(gq.qlen, (uint32_t)c.queued, "qlen of a class, queued");
+	SAME(gq.backlog, (uint32_t)c.queued_bytes, "backlog of a class, queued");
+	count.classes++;
+	if (!just_dumped || !frozen)
+		return;
+	dev_slots = dev->first + dev->count;
+	for (n = dev->first; n < dev_slots; n++) {
+		struct slot *s = &slots[n];
+
+		if (s->dump + 1 != this_dump || s->state != DUALPI2 || s->handle != tcm.tcm_parent)
+			continue;
+		SAME(size, s->nest_len[queue], "length of a class's statistics, of the qdisc's");
+		if (memcmp(one, s->nest[queue], size))
+			fault("class %x is not as the qdisc:\n  %s\n  %s", tcm.tcm_handle,
+			      hex(one, size), hex(s->nest[queue], size));
+	}
+}
+
 /* After a dump of everything: no dualpi2 is missing, and what a parent counts is
  * what its children hold.
  */
@@ -1197,7 +1429,7 @@ static void check_trees(void)
 
 /* ---- the kernel ---- */
 
-static int nl_fd = -1, tx_fd = -1;
+static int nl_fd = -1, tx_fd = -1, genl_fd = -1;
 static uint32_t next_seq = 1;
 static FILE *log_file;
 
@@ -1222,6 +1454,121 @@ static void open_sockets(void)
 		die("cannot set a socket up: %m");
 }
 
+/* ---- reports of overload ---- */
+
+static uint16_t genl_family;
+
+/* Send a generic netlink message; returns the length of the answer in buf. */
+static int genl_ask(uint16_t family, uint8_t cmd, const uint8_t *attrs, int len, uint8_t *buf)
+{
+	struct {
+		struct nlmsghdr n;
+		struct genlmsghdr g;
+		uint8_t attrs[256];
+	} req = {
+		.n = {
+			.nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN) + len,
+			.nlmsg_type = family,
+			.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
+		},
+		.g = { .cmd = cmd, .version = 1 },
+	};
+
+	memcpy(req.attrs, attrs, len);
+	if (send(genl_fd, &req, req.n.nlmsg_len, 0) < 0)
+		die("cannot send to generic netlink: %m");
+	return recv(genl_fd, buf, REPLY_MAX, 0);
+}
+
+static void listen_to_reports(void)
+{
+	static uint8_t buf[REPLY_MAX];
+	const int skip = NLMSG_LENGTH(GENL_HDRLEN);
+	const uint8_t *groups, *group, *id;
+	uint8_t name[32];
+	int len, size;
+
+	if (genl_fd >= 0)
+		close(genl_fd);
+	genl_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_GENERIC);
+	if (genl_fd < 0)
+		die("no generic netlink: %m");
+	size = put_nla(name, CTRL_ATTR_FAMILY_NAME, DUALPI2_GENL_NAME,
+		       sizeof(DUALPI2_GENL_NAME)) - name;
+	len = genl_ask(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, name, size, buf);
+	if (len < skip || ((struct nlmsghdr *)buf)->nlmsg_type == NLMSG_ERROR)
+		die("no generic netlink family %s: is the module loaded?", DUALPI2_GENL_NAME);
+	id = find(buf + skip, len - skip, CTRL_ATTR_FAMILY_ID, &size);
+	groups = find(buf + skip, len - skip, CTRL_ATTR_MCAST_GROUPS, &len);
+	group = groups ? find(groups, len, 1, &len) : NULL;
+	if (!id || !group)
+		die("family %s without a group", DUALPI2_GENL_NAME);
+	genl_family = get16(id);
+	size = get32(find(group, len, CTRL_ATTR_MCAST_GRP_ID, &size));
+	if (setsockopt(genl_fd, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &size, sizeof(size)))
+		die("cannot join the group: %m");
+	/* The answer to the request. */
+	recv(genl_fd, buf, sizeof(buf), MSG_DONTWAIT);
+}
+
+/* Each is whole and tells of a device that is or was ours. */
+static void read_reports(void)
+{
+	static const int sizes[] = {
+		[DUALPI2_A_IFINDEX] = 4, [DUALPI2_A_HANDLE] = 4, [DUALPI2_A_PARENT] = 4,
+		[DUALPI2_A_START_NS] = 8, [DUALPI2_A_DURATION_NS] = 8, [DUALPI2_A_COUNT] = 4,
+	};
+	static uint8_t buf[REPLY_MAX];
+	int len;
+
+	while ((len = recv(genl_fd, buf, sizeof(buf), MSG_DONTWAIT)) >= 0) {
+		const struct nlmsghdr *n = (void *)buf;
+		const struct genlmsghdr *g = NLMSG_DATA(n);
+		const uint8_t *attrs = buf + NLMSG_LENGTH(GENL_HDRLEN);
+		int size, k;
+
+		SAME(n->nlmsg_type, genl_family, "type of a report");
+		SAME(n->nlmsg_len, len, "length of a report");
+		if (g->cmd != DUALPI2_CMD_OVERLOAD_BEGIN && g->cmd != DUALPI2_CMD_OVERLOAD_END)
+			fault("a report %u", g->cmd);
+		SAME(g->version, DUALPI2_GENL_VERSION, "version of a report");
+		len -= NLMSG_LENGTH(GENL_HDRLEN);
+		for (k = DUALPI2_A_IFINDEX; k <= DUALPI2_A_MAX; k++) {
+			const uint8_t *one = find(attrs, len, k, &size);
+
+			if (!one)
+				fault("a report without attribute %d", k);
+			SAME(size, sizes[k], "length of a report's attribute");
+			if (k == DUALPI2_A_IFINDEX && !device_of(get32(one)))
+				fault("a report of device %u", get32(one));
+			if (k == DUALPI2_A_COUNT)
+				AT_MOST(1, get32(one), "overloads in a report");
+		}
+		count.reports++;
+	}
+}
+
+/* The family has no commands: whatever is sent to it is refused. */
+static void ask_the_family(void)
+{
+	static uint8_t buf[REPLY_MAX];
+	uint8_t attrs[200];
+	int n, i, len;
+
+	read_reports();
+	for (n = 0; n < 8; n++) {
+		const struct nlmsghdr *h = (void *)buf;
+
+		for (i = 0; i < (int)sizeof(attrs); i++)
+			attrs[i] = rnd64();
+		len = genl_ask(genl_family, chance(700) ? rnd(5) : rnd64(), attrs,
+			       rnd(sizeof(attrs)), buf);
+		if (len < (int)NLMSG_LENGTH(sizeof(int)) || h->nlmsg_type != NLMSG_ERROR ||
+		    !get32(NLMSG_DATA(h)))
+			fault("generic netlink takes a command of %s", DUALPI2_GENL_NAME);
+	}
+}
+
 static void write_file(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY);
@@ -1243,6 +1590,7 @@ static void new_namespace(void)
 	write_file("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
 	write_file("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");
 	open_sockets();
+	listen_to_reports();
 }
 
 static bool is_dump(const struct step *s)
@@ -1320,6 +1668,7 @@ static void send_batch(const struct sequence *seq, size_t from, size_t to)
 	int reply_len = 0, got, n;
 	size_t len = 0, i;
 
+	just_dumped &= seq->steps[from].type == RTM_GETTCLASS && is_dump(&seq->steps[from]);
 	for (i = from; i < to; i++) {
 		const struct step *step = &seq->steps[i];
 		struct nlmsghdr h = {
@@ -1373,10 +1722,15 @@ static void send_batch(const struct sequence *seq, size_t from, size_t to)
 					      h->nlmsg_seq - first, expect - first);
 				if (h->nlmsg_type == NLMSG_DONE) {
 					count.dumps++;
-					if (step->oracle && step->type == RTM_GETQDISC)
+					if (step->oracle && step->type == RTM_GETQDISC) {
 						check_trees();
-					this_dump++;
+						just_dumped = true;
+					}
+					if (step->type == RTM_GETQDISC)
+						this_dump++;
 				} else if (h->nlmsg_type != NLMSG_ERROR) {
+					if (h->nlmsg_type == RTM_NEWTCLASS && is_dump(step))
+						check_class(data, size);
 					if (h->nlmsg_type != RTM_NEWQDISC)
 						continue;
 					if (is_dump(step)) {
@@ -1477,6 +1831,7 @@ static void run_steps(const struct sequence *seq, size_t from, size_t to)
 	while (from < to) {
 		const struct step *step = &seq->steps[from];
 
+		just_dumped &= step->kind == STEP_NL;
 		switch (step->kind) {
 		case STEP_TX:
 			transmit(step->arg);
@@ -1504,6 +1859,7 @@ static void run_steps(const struct sequence *seq, size_t from, size_t to)
 			from = n;
 		}
 	}
+	read_reports();
 }
 
 /* ---- the devices ---- */
@@ -1652,6 +2008,10 @@ static void gen_dump(struct sequence *s)
 	msg_tc(RTM_GETQDISC, NLM_F_DUMP, 0, 0, 0, 0);
 	put_msg(s);
 	s->steps[s->count - 1].oracle = true;
+	/* Classes are to be had of one device at a time. */
+	msg_tc(RTM_GETTCLASS, NLM_F_DUMP, IFINDEX + rnd(DEVICES), 0, 0, 0);
+	put_msg(s);
+	s->steps[s->count - 1].oracle = true;
 }
 
 static void delete_devices(void)
@@ -1719,6 +2079,7 @@ static uint32_t edge(const struct knob *k)
 {
 	const uint32_t edges[] = {
 		0, 1, k->min - 1, k->min, k->min + 1, k->max - 1, k->max, k->max + 1,
+		hole(k) - 1, hole(k),
 		65535, 65536, 65537, INT32_MAX, 1U << 31, (1U << 31) + 1, UINT32_MAX - 1,
 		UINT32_MAX,
 	};
@@ -1739,7 +2100,7 @@ static uint32_t good_value(const struct knob *k)
 	default:
 		/* By size, so that small numbers are as likely as great ones. */
 		v = rnd64() % span >> rnd(8 * k->size);
-		return v < k->min ? k->min : v;
+		return v < k->min ? k->min : v && v < hole(k) ? hole(k) : v;
 	}
 }
 
@@ -1794,7 +2155,8 @@ static void gen_options(void)
 		ext = nest(TCA_DUALPI2_EXT | PICK(nested));
 		n = rnd(4);
 		for (i = 0; i < n; i++)
-			gen_knob(&knobs[K_L4S + (good ? i : rnd(3))], good);
+			gen_knob(&knobs[K_L4S + (good ? (i * 3 + roll) % (KNOBS - K_L4S) :
+						 rnd(KNOBS - K_L4S))], good);
 		if (!good && chance(30))
 			nest_end(nest(TCA_DUALPI2_EXT | PICK(nested)));
 		nest_end(ext);
@@ -2360,14 +2722,15 @@ static void progress(const char *what)
 	/* In virtual time the rate says nothing. */
 	fprintf(stderr, "netlink: %s %llu messages, %.0f/s by this machine's clock, %u blocks, "
 		"%.1f %% refused (%.1f %% by dualpi2), %llu made, %llu changed, %llu checked, "
-		"%llu unsure, %llu frames\n",
+		"%llu unsure, %llu frames, %llu classes, %llu reports\n",
 		what, (unsigned long long)count.messages,
 		(count.messages - last) / (now > last_at ? now - last_at : 1), blocks,
 		100.0 * count.refused / (count.accepted + count.refused + 1),
 		100.0 * count.refused_ours / (count.accepted + count.refused + 1),
 		(unsigned long long)count.creations, (unsigned long long)count.changes,
 		(unsigned long long)(count.gets + count.dumped), (unsigned long long)count.unsure,
-		(unsigned long long)count.frames);
+		(unsigned long long)count.frames, (unsigned long long)count.classes,
+		(unsigned long long)count.reports);
 	last = count.messages;
 	last_at = now;
 }
@@ -2477,6 +2840,7 @@ static bool fuzz(uint64_t seed, uint64_t first, uint64_t messages)
 			return false;
 		}
 		setup();
+		ask_the_family();
 		until = count.messages + EPOCH;
 		if (until > messages)
 			until = messages;

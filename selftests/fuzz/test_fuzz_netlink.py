@@ -62,7 +62,7 @@ def ended(lines):
     found = {name: int(re.search(rf"(\d+) {word}", line)[1]) for name, word in
              (("messages", "messages"), ("made", "made"), ("changed", "changed"),
               ("checked", "checked"), ("unsure", "unsure"), ("frames", "frames"),
-              ("blocks", "blocks"))}
+              ("classes", "classes"), ("reports", "reports"), ("blocks", "blocks"))}
     found["refused"] = float(re.search(r"([\d.]+) % refused", line)[1])
     found["refused_by_dualpi2"] = float(re.search(r"([\d.]+) % by dualpi2", line)[1])
     return found
@@ -103,6 +103,8 @@ def fuzz_run_all_answered_as_predicted():
     expect(found["checked"] > wanted / 50, f"only {found['checked']} dumps were compared")
     expect(found["unsure"] < wanted / 20, f"{found['unsure']} outcomes could not be predicted")
     expect(found["frames"] > wanted / 50, f"only {found['frames']} frames were sent")
+    expect(found["classes"] > wanted / 1000, f"only {found['classes']} classes were compared")
+    expect(found["reports"], "no overload was reported")
     expect_equal(state(), before, "devices, qdiscs and users of the module")
 
 

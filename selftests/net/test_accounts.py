@@ -171,9 +171,9 @@ def change_of_limit_drops_oldest_classic_first():
                      (from_c, gone - from_c, gone), "purged from C, from L, drops")
 
 
-COUNTERS = ("enqueued", "enqueued_bytes", "sent", "sent_bytes", "dropped_limit", "dropped_memory",
-            "dropped_early", "dropped_aqm", "dropped_overload", "dropped_purge", "marked_classic",
-            "marked_coupled", "marked_native", "arrived_ce")
+OLD_COUNTERS = ("enqueued", "enqueued_bytes", "sent", "sent_bytes", "dropped_limit", "dropped_memory",
+                "dropped_early", "dropped_aqm", "dropped_overload", "dropped_purge", "marked_classic",
+                "marked_coupled", "marked_native", "arrived_ce")
 
 
 @each(("tbf", "htb", "hfsc", "qfq", "mq"), ("C9",))
@@ -196,7 +196,7 @@ def c09_link_down_with_backlog_under_CASE_empties_and_keeps_counters(name):
                 expect_equal((new["memory_used"], new["prob"], new["delay_c"], new["delay_l"], new["overload"]),
                              (0, 0, 0, 0, 0), "memory_used, prob, delay_c, delay_l, overload")
                 for q in "cl":
-                    for key in COUNTERS:
+                    for key in OLD_COUNTERS:
                         expect(new[q][key] >= old[q][key], f"{q} {key} fell from {old[q][key]} to {new[q][key]}")
                     expect_equal(new[q]["enqueued"], new[q]["sent"] + new[q]["dropped_aqm"]
                                  + new[q]["dropped_overload"] + new[q]["dropped_purge"],
@@ -402,6 +402,7 @@ VALID = {
     "step_thresh_us": (0, 4294967), "min_qlen_step": (0, 2**32 - 1), "coupling": (1, 255),
     "drop_overload": (0, 1), "drop_early": (0, 1), "c_protection": (0, 100), "ecn_mask": (1, 3),
     "split_gso": (0, 1), "l4s": (0, 1), "ramp_us": (0, 4294967), "signal": (0, 1),
+    "p_cmax": (0, 100), "hist_c": (1, 16384), "hist_l": (1, 16384), "overload_report": (100000, 2**32 - 1),
 }
 # One step outside; those not named here take every value of their type.
 INVALID = {
@@ -409,6 +410,7 @@ INVALID = {
     "alpha": (0, 2**31), "beta": (0, 2**31), "step_thresh_pkts": (0, 2**32 - 1), "step_thresh_us": (4294968,),
     "coupling": (0,), "drop_overload": (2, 255), "drop_early": (2, 255), "c_protection": (101, 255),
     "ecn_mask": (0, 4, 255), "split_gso": (2, 255), "l4s": (2, 255), "ramp_us": (4294968,), "signal": (2, 255),
+    "p_cmax": (101, 255), "hist_c": (0, 16385), "hist_l": (0, 16385), "overload_report": (1, 99999),
 }
 
 

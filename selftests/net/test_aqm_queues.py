@@ -12,11 +12,13 @@ from lib import (
     NOT_ECT,
     XSTATS,
     Stream,
+    bucket_edges,
     expect,
     expect_between,
     expect_equal,
     main,
     note,
+    percentile,
     shared_net,
     tc_stats,
     test,
@@ -43,7 +45,7 @@ def scheduler_c_backlogged_l_waits_for_two_packets_at_most():
         expect_between(delay["p99"], 0, delay["min"] + 2 * T_US, "P99 of the delay of L, us")
 
 
-@test("R23")
+@test("R35", "G2", "R23")
 def scheduler_l_unresponsive_classic_waits_for_its_share_at_most():
     """1.5 R of ECT(1) and 4 Classic packets a second, all of one size, so that
     no two of the latter wait at a time.  When Classic sent, the credit fell by
@@ -154,7 +156,7 @@ def pattern(burst):
     return "".join("x" if mark else "." for _, mark in burst)
 
 
-@test("R10", "C7")
+@test("G10", "R10", "C7")
 def native_step_marks_what_waited_longer_already_in_the_first_burst():
     net = shared_net()
     with net.aqm(ramp_us=0) as q:
@@ -206,7 +208,7 @@ def native_ramp_marks_in_proportion_to_the_wait():
             expect_between(marks - 60 * p, -slack, slack, f"marks of number {number} less expected")
 
 
-@test("G5")
+@test("R10", "G5")
 def native_default_ramp_is_silent_below_800_us_and_full_above_1200_us():
     net = shared_net()
     with net.aqm():
@@ -250,7 +252,7 @@ def c08_ce_under_load_is_no_mark():
         expect_equal(st["c"]["arrived_ce"], result["ce in c"].sent, "arrived_ce of C")
 
 
-@test("R36", "C9")
+@test("R20", "G10", "R36", "C9")
 def c09_counters_are_what_sender_and_receiver_say():
     net = shared_net()
     with net.aqm() as q:
@@ -362,8 +364,30 @@ def statistics_by_tc_are_those_by_netlink():
             word = own_words.get(name, name.replace("_", "-"))
             expect_equal(shown[word], st[name], word)
         for name, word in (("c", "classic"), ("l", "l4s")):
-            for key, value in st[name].items():
-                expect_equal(shown[word][key.replace("_", "-")], value, f"{word} {key}")
+            one = st[name] | st[name].pop("counters")
+            delay = st[name].pop("delay")
+            for key, value in one.items():
+                if isinstance(value, int):
+                    expect_equal(shown[word][key.replace("_", "-")], value, f"{word} {key}")
+            expect_histogram_shown(shown[word]["delay"], delay)
+        for key in ("start_ns", "duration_ns", "reports"):
+            expect_equal(shown["overload-" + key.replace("_", "-")], st["overload_info"][key], f"overload {key}")
+
+
+def expect_histogram_shown(shown, delay):
+    """Buckets that hold packets, with their edges, and what follows from them."""
+    for key in ("max_ns", "sum_ns", "beyond", "generation", "unit_ns"):
+        expect_equal(shown[key.replace("_", "-")], delay[key], f"delay {key}")
+    total = sum(delay["hist"]) + delay["beyond"]
+    expect_equal(shown["count"], total, "count")
+    expect(abs(shown["mean-ns"] - delay["sum_ns"] / total) <= 1, f"mean {shown['mean-ns']}")
+    edges = bucket_edges(delay)
+    expect_equal(shown["beyond-ns"], edges[-1], "end of the last bucket")
+    want = [{"from-ns": a, "to-ns": b, "packets": n} for a, b, n in zip(edges, edges[1:], delay["hist"]) if n]
+    expect_equal([one for one in shown["buckets"] if one["packets"]], want, "buckets")
+    for part, word in ((0.5, "p50-ns"), (0.9, "p90-ns"), (0.99, "p99-ns"), (0.999, "p999-ns")):
+        low, high = percentile(delay, part)
+        expect_between(shown[word], low, high, word)
 
 
 if __name__ == "__main__":

@@ -180,7 +180,7 @@ link set dev out.5 up
         bed.sender.close()
 
 
-@test("RFC 9331 5.4")
+@test("R13", "R16", "RFC 9331 5.4")
 def filter_kinds_of_a_stock_kernel_choose_the_queue():
     """Each sends Not-ECT to L, and ECT(1) to C.  (bpf: below.)"""
     words = {
@@ -249,9 +249,11 @@ def filter_conntrack_takes_fragments_and_gives_the_packet_back():
 
 @test("R16")
 def classes_are_names_only():
-    """They can be shown, and nothing can be attached to them."""
+    """Those of the two queues are shown, and nothing can be attached to them."""
     with Bed() as bed:
-        expect_equal(lib.tc("class show dev out parent 10:", bed.netns).stdout, "", "classes")
+        shown = lib.tc("class show dev out parent 10:", bed.netns).stdout
+        expect_equal([line.split() for line in shown.splitlines()],
+                     [["class", "dualpi2", f"10:{minor}", "parent", "10:"] for minor in (1, 3)], "classes")
         for words in ("qdisc add dev out parent 10:1 pfifo", "class add dev out parent 10: classid 10:1 htb rate 1mbit",
                       "class del dev out classid 10:1", "filter add dev out parent 10:1 matchall classid 10:1"):
             done = lib.tc(words, bed.netns, check=False)

@@ -45,15 +45,19 @@ NLMSG_HDRLEN, TCMSG_LEN = 16, 20
 LIMIT, MEMORY_LIMIT, TARGET, TUPDATE, ALPHA, BETA, STEP_PKTS, STEP_US, MIN_QLEN_STEP = range(1, 10)
 COUPLING, DROP_OVERLOAD, DROP_EARLY, C_PROTECTION, ECN_MASK, SPLIT_GSO, PAD = range(10, 17)
 EXT = 0x0d50
-EXT_L4S, EXT_RAMP_US, EXT_SIGNAL = 1, 2, 3
+EXT_L4S, EXT_RAMP_US, EXT_SIGNAL, EXT_P_CMAX, EXT_HIST_C, EXT_HIST_L, EXT_REPORT, EXT_NEXT = range(1, 9)
 XSTATS_LEN = 48                         # struct tc_dualpi2_xstats: 12 numbers of 4 bytes
 EXT_XSTATS_OFFSET, EXT_XSTATS_MAGIC = 256, 0x64703278
 QUEUE_XSTATS_LEN = 16 * 8
 EXT_XSTATS_LEN = 8 + 2 * QUEUE_XSTATS_LEN + 6 * 8 + 4 * 4
+STATS_C, STATS_L, STATS_OVERLOAD = 2, 3, 4
+QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST = 2, 3, 4
+COUNTERS_LEN, DELAY_LEN, OVERLOAD_LEN = 29 * 8, 3 * 8 + 4 * 4, 5 * 8 + 2 * 4
 
 U32_MAX = 0xffffffff
 TIME_MAX_US = U32_MAX // 1000           # every time is held in 32 bits of nanoseconds
 FRAME = 1500 + 14                       # a dummy device's MTU with its link-layer header
+REPORT_MIN_US = 100000                  # but 0, which is none
 
 # name: as in the names of the tests; ext: in the nest TCA_DUALPI2_EXT; words: what the kernel calls
 # it, and how it puts the range, both in words that a user of tc knows.
@@ -83,6 +87,11 @@ KNOBS = (
     Knob("l4s", 1, EXT_L4S, 1, 0, 1, 1, ("l4s", "0 or 1")),
     Knob("ramp", 1, EXT_RAMP_US, 4, 0, TIME_MAX_US, None, ("ramp", "at most 4294967 us")),
     Knob("signal", 1, EXT_SIGNAL, 1, 0, 1, 0, ("signal", "0 (recur) or 1 (random)")),
+    Knob("p_cmax", 1, EXT_P_CMAX, 1, 0, 100, 0, ("p_cmax", "0 (1/k^2) to 100 percent")),
+    Knob("hist_c", 1, EXT_HIST_C, 4, 1, 16384, 64, ("hist_c", "1 us to 16384 us")),
+    Knob("hist_l", 1, EXT_HIST_L, 4, 1, 16384, 8, ("hist_l", "1 us to 16384 us")),
+    Knob("overload_report", 1, EXT_REPORT, 4, 0, U32_MAX, 1000000,
+         ("overload_report", "0, or at least 100000 us")),
 )
 BY_KEY = {(knob.ext, knob.number): knob for knob in KNOBS}
 
@@ -301,6 +310,8 @@ def predict(config, options):
             value = int.from_bytes(payload, sys.byteorder)
             if not knob.least <= value <= knob.greatest:
                 raise Refused
+            if (ext, kind) == (1, EXT_REPORT) and 0 < value < REPORT_MIN_US:
+                raise Refused
             config.set(knob, value)
         if data:
             raise Refused
@@ -318,7 +329,7 @@ class Bench:
         # Every knob away from its default, so that a refused change that resets one is seen.
         self.base = Config()
         for knob, value in zip(KNOBS, (2000, 3000000, 20000, 21000, 50, 900, None, 2000, 3, 4, 0, 1,
-                                       20, 3, 0, 0, 300, 1)):
+                                       20, 3, 0, 0, 300, 1, 30, 100, 20, 500000)):
             if value is not None:
                 self.base.set(knob, value)
 
@@ -582,6 +593,17 @@ def c28_ecn_mask_each_value_accepted(bench):
         accept_value(bench, BY_KEY[0, ECN_MASK], value)
 
 
+@test
+def overload_report_between_0_and_its_minimum_refused(bench):
+    """0 is none; more often than ten times a second is a load, not a report."""
+    knob = BY_KEY[1, EXT_REPORT]
+    for value in (1, 1000, REPORT_MIN_US - 1):
+        bench.refused(encode(knob, value), knob.words)
+        more = nla(EXT_L4S, b"\0") + nla(EXT_REPORT, number(knob, value))
+        bench.refused(encode(BY_KEY[0, LIMIT], 5) + wrap(knob, more), knob.words)
+    accept_value(bench, knob, REPORT_MIN_US)
+
+
 # The nests themselves.
 
 @test
@@ -680,7 +702,7 @@ def refuse_unknown(bench, kind, inside):
 
 for unknown in (0, PAD) + UNKNOWN:
     add_test(f"attribute_{unknown:#06x}_refused", refuse_unknown, unknown, False)
-for unknown in (0, 4, PAD) + UNKNOWN + (EXT,):
+for unknown in (0, EXT_NEXT, PAD) + UNKNOWN + (EXT,):
     add_test(f"attribute_{unknown:#06x}_in_the_extension_refused", refuse_unknown, unknown, True)
 
 
@@ -840,7 +862,8 @@ def dump_of_defaults_has_order_and_sizes_of_linux_7(bench):
     same(got[:-1], want, "attributes of Linux")
     same(got[-1][0], EXT | NLA_F_NESTED, "the last one")
     same([(kind, len(value)) for kind, value in attributes(find(bench.subject.options(), EXT))],
-         [(EXT_L4S, 1), (EXT_RAMP_US, 4), (EXT_SIGNAL, 1)], "the extension")
+         [(EXT_L4S, 1), (EXT_RAMP_US, 4), (EXT_SIGNAL, 1), (EXT_P_CMAX, 1), (EXT_HIST_C, 4), (EXT_HIST_L, 4),
+          (EXT_REPORT, 4)], "the extension")
 
 
 @test
@@ -858,17 +881,20 @@ def dump_of_options_is_not_flagged_nested(bench):
     check(TCA_OPTIONS in kinds, f"types in the dump: {kinds}")
 
 
+def app_of(bench):
+    return find(find(bench.subject.dump()[TCMSG_LEN:], TCA_STATS2), TCA_STATS_APP)
+
+
 @test
 def xstats_of_idle_qdisc_laid_out_as_documented(bench):
     bench.subject.start(None)
     data = bench.subject.dump()[TCMSG_LEN:]
-    xstats = find(find(data, TCA_STATS2), TCA_STATS_APP)
-    same(find(data, TCA_XSTATS), xstats, "TCA_XSTATS, the older place of the same")
-    same(len(xstats), EXT_XSTATS_OFFSET + EXT_XSTATS_LEN, "length")
+    xstats = app_of(bench)
+    same(find(data, TCA_XSTATS), None, "TCA_XSTATS, the older place of the same")
     same(xstats[XSTATS_LEN:EXT_XSTATS_OFFSET], bytes(EXT_XSTATS_OFFSET - XSTATS_LEN), "gap")
     same(struct.unpack_from("=II", xstats, EXT_XSTATS_OFFSET), (EXT_XSTATS_MAGIC, EXT_XSTATS_LEN),
          "magic and size")
-    same(xstats[EXT_XSTATS_OFFSET + 8:], bytes(EXT_XSTATS_LEN - 8), "own counters")
+    same(xstats[EXT_XSTATS_OFFSET + 8:EXT_XSTATS_OFFSET + EXT_XSTATS_LEN], bytes(EXT_XSTATS_LEN - 8), "own counters")
     memory_limit = 2 * FRAME * 10000
     credit = FRAME * (10 - 90)          # in favour of the L4S queue by its greater weight
     same(struct.unpack_from("=8IiIII", xstats), (0,) * 8 + (credit, 0, 0, memory_limit),
@@ -876,11 +902,27 @@ def xstats_of_idle_qdisc_laid_out_as_documented(bench):
 
 
 @test
+def stats_attributes_of_idle_qdisc_laid_out_as_documented(bench):
+    """They begin where the extension says that it ends, and nothing follows them."""
+    bench.subject.start(encode(BY_KEY[1, EXT_HIST_L], 100))
+    found = attributes(app_of(bench)[EXT_XSTATS_OFFSET + EXT_XSTATS_LEN:])
+    same([kind for kind, _ in found],
+         [STATS_C | NLA_F_NESTED, STATS_L | NLA_F_NESTED, STATS_OVERLOAD], "types")
+    same(found[2][1], bytes(OVERLOAD_LEN), "overload")
+    for (_, nest), unit in zip(found, (1 << 16, 1 << 17)):
+        queue = attributes(nest)
+        same([kind for kind, _ in queue], [QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST], "types of a queue")
+        same(queue[0][1], bytes(COUNTERS_LEN), "counters")
+        same(len(queue[1][1]), DELAY_LEN, "length of the delays")
+        same(struct.unpack("=QQQIIII", queue[1][1])[:5], (0, 0, 0, unit, 96), "delays")
+        same(queue[2][1], b"", "histogram without its zeros at the end")
+
+
+@test
 def xstats_memory_limit_is_what_options_show(bench):
     bench.subject.start(encode(BY_KEY[0, MEMORY_LIMIT], 4321))
-    data = bench.subject.dump()[TCMSG_LEN:]
-    same(struct.unpack_from("=I", find(data, TCA_XSTATS), XSTATS_LEN - 4)[0], 4321, "memory_limit")
-    same(find(find(data, TCA_OPTIONS), MEMORY_LIMIT), struct.pack("=I", 4321), "TCA_DUALPI2_MEMORY_LIMIT")
+    same(struct.unpack_from("=I", app_of(bench), XSTATS_LEN - 4)[0], 4321, "memory_limit")
+    same(find(bench.subject.options(), MEMORY_LIMIT), struct.pack("=I", 4321), "TCA_DUALPI2_MEMORY_LIMIT")
 
 
 @test
@@ -889,8 +931,7 @@ def c24_credit_of_idle_qdisc_follows_classic_protection(bench):
     bench.subject.start(None)
     for percent, weight in ((10, 10), (0, 1), (50, 50), (100, 99), (25, 25)):
         same(bench.subject.change(encode(BY_KEY[0, C_PROTECTION], percent)).error, 0, "change")
-        xstats = find(bench.subject.dump()[TCMSG_LEN:], TCA_XSTATS)
-        same(struct.unpack_from("=i", xstats, 8 * 4)[0], FRAME * (2 * weight - 100),
+        same(struct.unpack_from("=i", app_of(bench), 8 * 4)[0], FRAME * (2 * weight - 100),
              f"credit at classic_protection {percent}")
 
 

@@ -62,17 +62,17 @@ def classify(injector):
         rig.check()
 
 
-@test("RFC 9331 5.1", "RFC 9332 2.5.1")
+@test("R1", "R2", "R6", "RFC 9331 5.1", "RFC 9332 2.5.1")
 def kinds_from_a_packet_socket_classified_unchanged():
     classify("socket")
 
 
-@test("RFC 9331 5.1")
+@test("R1", "R2", "R6", "RFC 9331 5.1")
 def kinds_with_nonlinear_header_classified_unchanged():
     classify("ring")
 
 
-@test("RFC 9331 5.1")
+@test("R1", "R2", "R6", "RFC 9331 5.1")
 def kinds_over_a_bridge_classified_unchanged():
     classify("bridge")
 
@@ -107,17 +107,17 @@ def ring_unchanged(load):
         lib.note(f"{split} IP headers lay in two pages")
 
 
-@test("RFC 3168 5", "RFC 791")
+@test("R3", "R21", "RFC 3168 5", "RFC 791")
 def native_marks_from_a_packet_socket_byte_exact():
     mark_natively("socket")
 
 
-@test("RFC 3168 5")
+@test("R3", "RFC 3168 5")
 def native_marks_over_a_bridge_byte_exact():
     mark_natively("bridge")
 
 
-@test("RFC 3168 5")
+@test("R3", "RFC 3168 5")
 def native_marks_on_nonlinear_header_byte_exact():
     """In parts that fit the ring; its pages are compared while they are still its own."""
     with Rig("50kbit", ecn_mask=lib.ANY_ECT, **MARK_ALL_L) as rig:
@@ -167,12 +167,12 @@ def mark_by_probability(injector):
         expect_equal(st["l"]["marked_coupled"], coupled, "coupled marks in L")
 
 
-@test("RFC 9332 2.5.1", "RFC 3168 5")
+@test("R3", "RFC 9332 2.5.1", "RFC 3168 5")
 def classic_and_coupled_signals_from_a_packet_socket_byte_exact():
     mark_by_probability("socket")
 
 
-@test("RFC 9332 2.5.1", "RFC 3168 5")
+@test("R3", "RFC 9332 2.5.1", "RFC 3168 5")
 def classic_and_coupled_signals_over_a_bridge_byte_exact():
     mark_by_probability("bridge")
 
@@ -219,7 +219,7 @@ def c21_qinq_over_a_bridge_vlan_kept_and_ip_inside_marked():
                      "C, L, unparsed")
 
 
-@test("RFC 9331 5.1")
+@test("R1", "RFC 9331 5.1")
 def vlan_device_tag_beside_the_frame_marked():
     """The tag that a VLAN device gives is not in the frame yet when the qdisc sees it."""
     with Rig("50kbit", **MARK_ALL_L) as rig:

@@ -236,13 +236,25 @@ addr add fd07::1/64 dev d0 nodad
         for handle in self.leaves:
             expect_equal(dump[handle]["memory_used"], 0, f"{text}: memory_used")
             lib.check_identities(dump[handle])
+            lib.check_classes(self.netns, "d0", handle)
         return dump
+
+    def check_codepoints(self, leaves):
+        """What was sent with each codepoint arrived with it, in whichever queue; of a GSO packet that could not be
+        split nothing did.
+        """
+        if not any(st["filter_dropped"] or st["gso_failed"] for st in leaves):
+            for ecn, name in enumerate(lib.CODEPOINTS):
+                came = sum(st[q]["counters"][f"arrived_{name}"] for st in leaves for q in "cl")
+                expect_equal(came, self.mix.by_ecn[ecn], f"arrived_{name}, against offered")
 
     def check_all(self, offered=None, exact_drops=True):
         """Empty, and offered = delivered + dropped, and all levels agree.  Returns the leaves' sums."""
         dump = self.check_empty()
-        offered = self.mix.offered if offered is None else offered
         leaves = [dump[handle] for handle in self.leaves]
+        if offered is None:
+            offered = self.mix.offered
+            self.check_codepoints(leaves)
         packets, size = (sum(st[key] for st in leaves) for key in ("packets", "bytes"))
         dropped = sum(st[q][key] for st in leaves for q in "cl" for key in st[q] if key.startswith("dropped_"))
         failed = sum(st["filter_dropped"] + st["gso_failed"] for st in leaves)
@@ -268,6 +280,7 @@ class Mix:
     def __init__(self, netns, host=2):
         self.host = host
         self.offered = 0
+        self.by_ecn = [0] * len(ECNS)
         self.sockets = {}
         self.netns = netns
 
@@ -291,6 +304,7 @@ class Mix:
         """
         self.socket(ecn, v6).send(b"u" * (size - UDP_HEADERS - 20 * v6))
         self.offered += 1
+        self.by_ecn[ecn] += 1
 
     def gso(self, ecn, segments, size=1000, last=None, v6=False):
         """One GSO packet, each segment as long as send(size) would make it, the last of `last`."""
@@ -301,6 +315,7 @@ class Mix:
         sock.send(b"g" * total)
         sock.setsockopt(socket.SOL_UDP, UDP_SEGMENT, 0)
         self.offered += segments
+        self.by_ecn[ecn] += segments
 
     def close(self):
         for sock in self.sockets.values():

@@ -48,8 +48,9 @@ list() {
 	classic_starves	weight < 1 ? 1 : weight > 99 => weight > 99
 	l4s_starves	weight > 99 ? 99 : weight => weight
 	enter_rounded_down	DUALPI2_ONE_Q32 + cfg->coupling - 1, => DUALPI2_ONE_Q32,
-	overload_without_hysteresis	46341U >> 16 => 65536U >> 16
-	overload_leaves_late	46341U >> 16 => 32768U >> 16
+	overload_without_hold	DUALPI2_OVERLOAD_HOLD\t\t8U => DUALPI2_OVERLOAD_HOLD\t\t0U
+	overload_ends_at_the_end_of_its_hold	dualpi2_overload_end(v, v->overload_below_ns);\n\t} => dualpi2_overload_end(v, now_ns);\n\t}
+	overload_shed_after_its_edge	bool shed = v->base_q32 >= p->enter_q32 => bool shed = v->overload
 	start_credit_favours_classic	(s32)p->c_weight - (s32)p->l_weight => (s32)p->l_weight - (s32)p->c_weight
 	start_credit_overflows	min_t(u32, mtu_bytes, DUALPI2_SCHED_BYTES_MAX) => mtu_bytes
 	base_capped_always	if (!p->drop_overload && v->base_q32 > => if (v->base_q32 >
@@ -57,11 +58,17 @@ list() {
 	classic_linear	v->classic_q32 = dualpi2_square_q32(v->base_q32) => v->classic_q32 = v->base_q32
 	coupled_exceeds_one	min_t(u64, v->base_q32 * p->coupling, DUALPI2_ONE_Q32) => v->base_q32 * p->coupling
 	overload_enters_late	v->base_q32 >= p->enter_q32) { => v->base_q32 > p->enter_q32) {
-	overload_leaves_early	v->base_q32 < p->leave_q32) { => v->base_q32 <= p->leave_q32) {
+	overload_below_since_the_last_update	if (!v->overload_below_ns)\n\t\t\tv-> => if (1)\n\t\t\tv->
+	p_cmax_ignored	if (cfg->p_cmax_pct) => if (0)
+	idle_overload_goes_on	dualpi2_overload_update(p, v, false, empty_ns, now_ns) => dualpi2_overload_update(p, v, v->base_q32 >= p->enter_q32, empty_ns, now_ns)
+	idle_overload_ends_late	dualpi2_overload_update(p, v, false, empty_ns, now_ns) => dualpi2_overload_update(p, v, false, now_ns, now_ns)
+	report_storm	if (p->report_ns && now_ns < r->quiet_until_ns) => if (0)
+	report_begin_twice	r->begun = v->overload; => ;
+	report_end_forgets_others	.count = v->overload_count - r->count => .count = 1
 	overload_not_counted	v->overload_count++; => ;
-	overload_time_not_summed	v->overload_total_ns += now_ns => v->overload_total_ns = now_ns
-	reset_forgets_overload_time	\t\ttotal_ns += now_ns - v->overload_since_ns; => \t\t;
-	overload_present_not_reported	(v->overload ? now_ns - v->overload_since_ns : 0) => 0
+	overload_time_not_summed	v->overload_total_ns += v->overload_last_ns => v->overload_total_ns = v->overload_last_ns
+	reset_keeps_overload	\tif (v->overload)\n\t\tdualpi2_overload_end(v, v->overload_below_ns ?: now_ns); => \t;
+	overload_present_not_reported	v->overload_total_ns + dualpi2_overload_present_ns(v, now_ns) => v->overload_total_ns
 	pi_proportional_reversed	(s64)cur_ns - v->delay_ns); => (s64)v->delay_ns - cur_ns);
 	pi_proportional_by_alpha	dualpi2_gain_times(p->beta_gain => dualpi2_gain_times(p->alpha_gain
 	pi_integral_unscaled	size = mul_u64_u32_shr(size, ratio, 16); => ;
@@ -120,9 +127,17 @@ list() {
 	l_mark_origin_swapped	return native_q32 > coupled_q32 => return native_q32 < coupled_q32
 	l_mark_shares_account_with_classic	&v->l_classic, l_q32) ?\n\t       DUALPI2_MARK_CLASSIC => &v->l_mark, l_q32) ?\n\t       DUALPI2_MARK_CLASSIC
 	l_drop_marks	pkt->profile == DUALPI2_L_DROP) => pkt->profile == DUALPI2_L_UNMARKED)
-	shed_although_forbidden	v->overload && p->drop_overload && !pkt->low => v->overload && !pkt->low
-	shed_while_low	v->overload && p->drop_overload && !pkt->low => v->overload && p->drop_overload
-	shed_without_overload	v->overload && p->drop_overload && !pkt->low => p->drop_overload && !pkt->low
+	hist_octave_off_by_one	dualpi2_highest_bit(delay_ns | d->first_ns); => dualpi2_highest_bit(delay_ns | d->first_ns) + 1;
+	hist_carry_lost	d->high[bucket]++; => ;
+	hist_beyond_counted_twice	return false;\n\td->beyond++;\n\treturn true; => return false;\n\td->beyond++;\n\treturn false;
+	hist_watch_too_high	d->watch_ns = min_t(u64, d->max_ns, last_ns) => d->watch_ns = d->max_ns
+	hist_end_off_by_one	DUALPI2_HIST_OCTAVES) - 1; => DUALPI2_HIST_OCTAVES);
+	hist_generation_kept	.generation = d->generation + 1 => .generation = d->generation
+	hist_unit_rounded_down	__fls(us * DUALPI2_NS_PER_US - 1) + 1 => __fls(us * DUALPI2_NS_PER_US)
+	sqrt_rounded_down	return dualpi2_square_q32(root) < p_q32 ? root + 1 : root; => return root;
+	shed_although_forbidden	p->drop_overload &&\n\t\t    !pkt->low; => !pkt->low;
+	shed_while_low	p->drop_overload &&\n\t\t    !pkt->low; => p->drop_overload;
+	shed_without_overload	bool shed = v->base_q32 >= p->enter_q32 && => bool shed =
 	c_scalable_treated_as_l	pkt->profile <= DUALPI2_C_SCALABLE ? => pkt->profile < DUALPI2_C_SCALABLE ?
 	pick_favours_classic	return v->credit > 0 ? => return v->credit >= 0 ?
 	pick_ignores_empty_l	if (!l_pkts)\n\t\treturn DUALPI2_QUEUE_C; => ;

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Overload: when it begins and ends, how it is counted, and how the controller
- * settles in a closed loop with traffic that does not respond.
+ * Overload: when it begins and ends, how it is counted and reported, and how the
+ * controller settles in a closed loop with traffic that does not respond.
  */
+
+/* p' at a time, as an update would have it */
+static void overload_at(const struct dualpi2_params *p, struct dualpi2_vars *v,
+			u64 base_q32, u64 now_ns)
+{
+	v->base_q32 = base_q32;
+	dualpi2_vars_derive(p, v, now_ns);
+}
 
 static void overload_enters_when_k_times_base_reaches_one(void)
 {
@@ -40,85 +48,194 @@ static void overload_with_k_one_enters_at_certain_drop_only(void)
 	CHECK(v.overload, "at 1");
 }
 
-/* p_C < 1 / (2 k^2) */
-static void overload_leaves_at_half_the_classic_probability(void)
+/* p_Cmax of every percentage is where p'^2 reaches it, whatever k is */
+static void overload_with_p_cmax_enters_there(void)
 {
-	u32 k;
+	u32 pct;
 
-	for (k = 1; k <= 255; k++) {
-		struct dualpi2_params p = unit_params_k(k);
-		struct dualpi2_vars v = unit_vars(&p);
-		long double edge = ONE / (k * sqrtl(2));
+	for (pct = 1; pct <= 100; pct++) {
+		struct dualpi2_config cfg = unit_config();
+		struct dualpi2_params p;
+		struct dualpi2_vars v;
 
-		v.base_q32 = ONE;
-		dualpi2_vars_derive(&p, &v, 0);
-		v.base_q32 = edge * (1 + 1 / 65536.0L) + 1;
-		dualpi2_vars_derive(&p, &v, 5);
-		CHECK(v.overload, "too early, k %u", k);
-		v.base_q32 = edge * (1 - 1 / 65536.0L) - 1;
-		dualpi2_vars_derive(&p, &v, 7);
-		CHECK(!v.overload, "too late, k %u", k);
-		CHECK_EQ(v.overload_total_ns, 7);
-		/* and exactly: not at the threshold, but below */
-		v.base_q32 = ONE;
-		dualpi2_vars_derive(&p, &v, 0);
-		v.base_q32 = p.leave_q32;
-		dualpi2_vars_derive(&p, &v, 0);
-		CHECK(v.overload, "at the threshold, k %u", k);
-		v.base_q32 = p.leave_q32 - 1;
-		dualpi2_vars_derive(&p, &v, 0);
-		CHECK(!v.overload, "below the threshold, k %u", k);
+		cfg.p_cmax_pct = pct;
+		cfg.coupling = 1 + pct % 7;
+		p = unit_params(&cfg);
+		v = unit_vars(&p);
+		/* p_Cmax is rounded down by up to 1, and 1/(2 sqrt(.01)) is 5 */
+		CHECK(fabsl(p.enter_q32 - ONE * sqrtl(pct / 100.0L)) <= 6,
+		      "%u percent: %llu", pct, (ull)p.enter_q32);
+		overload_at(&p, &v, p.enter_q32 - 1, 1);
+		CHECK(!v.overload, "too early, %u percent", pct);
+		CHECK(v.classic_q32 < ONE * pct / 100, "p_C %llu",
+		      (ull)v.classic_q32);
+		overload_at(&p, &v, p.enter_q32, 2);
+		CHECK(v.overload, "too late, %u percent", pct);
+		CHECK(v.classic_q32 >= ONE * pct / 100, "p_C %llu",
+		      (ull)v.classic_q32);
 	}
 }
 
-static void overload_between_thresholds_keeps_state(void)
+static void overload_p_cmax_of_a_quarter_is_the_default(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	u64 enter = unit_params(&cfg).enter_q32;
+
+	cfg.p_cmax_pct = 25;
+	CHECK_EQ(unit_params(&cfg).enter_q32, enter);
+}
+
+static void overload_ends_after_the_hold_when_it_fell_below(void)
 {
 	struct dualpi2_params p = unit_params_k(2);
+	u64 hold = (u64)p.tupdate_ns * DUALPI2_OVERLOAD_HOLD;
+	struct dualpi2_vars v = unit_vars(&p);
+
+	CHECK_EQ(hold, 128 * MS);
+	overload_at(&p, &v, ONE, 10);
+	overload_at(&p, &v, p.enter_q32 - 1, 100);
+	CHECK(v.overload, "at once");
+	CHECK_EQ(dualpi2_overload_present_ns(&v, 1000), 90);
+	overload_at(&p, &v, 0, 100 + hold - 1);
+	CHECK(v.overload, "before the hold is over");
+	overload_at(&p, &v, p.enter_q32 - 1, 100 + hold);
+	CHECK(!v.overload, "after the hold");
+	CHECK_EQ(v.overload_last_ns, 90);
+	CHECK_EQ(v.overload_total_ns, 90);
+	CHECK_EQ(dualpi2_overload_present_ns(&v, 9999), 0);
+	/* the next one is another one */
+	overload_at(&p, &v, p.enter_q32, 101 + hold);
+	CHECK_EQ(v.overload_count, 2);
+	CHECK_EQ(v.overload_since_ns, 101 + hold);
+}
+
+static void overload_that_comes_back_within_the_hold_goes_on(void)
+{
+	struct dualpi2_params p = unit_params_k(2);
+	u64 hold = (u64)p.tupdate_ns * DUALPI2_OVERLOAD_HOLD;
+	struct dualpi2_vars v = unit_vars(&p);
+	u64 now = 5;
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		overload_at(&p, &v, p.enter_q32, now);
+		CHECK_EQ(dualpi2_overload_ns(&v, now), now - 5);
+		overload_at(&p, &v, p.enter_q32 - 1, now + 1);
+		now += hold;
+		overload_at(&p, &v, 0, now);
+		CHECK(v.overload, "ended at %llu", (ull)now);
+	}
+	CHECK_EQ(v.overload_count, 1);
+}
+
+/* against a list of all updates, looked through from the start each time */
+static void overload_count_and_time_are_exact(void)
+{
+	enum { UPDATES = 2000 };
+	static u64 at[UPDATES];
+	static bool above[UPDATES];
+	struct dualpi2_params p = unit_params_k(2);
+	u64 hold = (u64)p.tupdate_ns * DUALPI2_OVERLOAD_HOLD, now = 1000, count = 0;
 	struct dualpi2_vars v = unit_vars(&p);
 	int i, j;
 
-	for (i = 0; i < 100; i++) {
-		for (j = 0; j < 100; j++) {
-			v.base_q32 = unit_between(p.leave_q32,
-						  p.enter_q32 - 1);
-			dualpi2_vars_derive(&p, &v, i);
-			CHECK_EQ(v.overload, i & 1);
-			CHECK_EQ(v.overload_count, (i + 1) / 2);
+	for (i = 0; i < UPDATES; i++) {
+		u64 base = unit_any_q32(), since = 0, below = 0, total = 0;
+		bool on = false;
+
+		now += unit_any(1, 4 * hold);
+		at[i] = now;
+		above[i] = 2 * base >= ONE;
+		for (count = 0, j = 0; j <= i; j++) {
+			if (above[j]) {
+				if (!on) {
+					count++;
+					since = at[j];
+				}
+				on = true;
+				below = 0;
+			} else if (on) {
+				below = below ? below : at[j];
+				if (at[j] - below >= hold) {
+					total += below - since;
+					on = false;
+				}
+			}
 		}
-		v.base_q32 = i & 1 ? p.leave_q32 - 1 : p.enter_q32;
-		dualpi2_vars_derive(&p, &v, i);
-	}
-}
-
-static void overload_count_and_time_are_exact(void)
-{
-	struct dualpi2_params p = unit_params_k(2);
-	struct dualpi2_vars v = unit_vars(&p);
-	u64 now = 1000, count = 0, total = 0;
-	bool overload = false;
-	int i;
-
-	for (i = 0; i < 10000; i++) {
-		u64 gap = unit_any(1, 1ULL << 40);
-		u64 base = unit_any_q32();
-
-		now += gap;
-		if (overload)
-			total += gap;
-		CHECK_EQ(dualpi2_overload_ns(&v, now), total);
-		v.base_q32 = base;
-		dualpi2_vars_derive(&p, &v, now);
-		if (!overload && 2 * base >= ONE) {
-			overload = true;
-			count++;
-		} else if (overload && base < p.leave_q32) {
-			overload = false;
-		}
-		CHECK_EQ(v.overload, overload);
+		overload_at(&p, &v, base, now);
+		CHECK_EQ(v.overload, on);
 		CHECK_EQ(v.overload_count, count);
+		CHECK_EQ(v.overload_total_ns, total);
+		if (on)
+			total += (below ? below : now) - since;
 		CHECK_EQ(dualpi2_overload_ns(&v, now), total);
 	}
 	CHECK(count > 100, "only %llu times in overload", (ull)count);
+}
+
+/* The queue ran empty in overload, and nothing came for ten seconds. */
+static void overload_of_a_queue_that_ran_empty_ends_with_it(void)
+{
+	struct dualpi2_params p = unit_params_k(2);
+	struct dualpi2_vars v = unit_vars(&p);
+
+	overload_at(&p, &v, ONE * 6 / 10, 1 * SEC);
+	v.updated_ns = 3 * SEC;
+	v.delay_ns = p.target_ns;
+	dualpi2_pi_idle(&p, &v, 13 * SEC);
+	CHECK(!v.overload, "p' %llu", (ull)v.base_q32);
+	CHECK_EQ(v.overload_last_ns, 2 * SEC + p.tupdate_ns);
+}
+
+/* whoever looks at it in between, and p' above the edge for long */
+static void overload_of_an_empty_queue_ends_the_same_if_watched(void)
+{
+	struct dualpi2_params p = unit_params_k(2);
+	struct dualpi2_vars v = unit_vars(&p);
+	u64 now = 3 * SEC;
+	u32 i;
+
+	overload_at(&p, &v, ONE, 1 * SEC);
+	v.updated_ns = now;
+	v.delay_ns = p.target_ns;
+	for (i = 0; i < DUALPI2_OVERLOAD_HOLD; i++) {
+		now += p.tupdate_ns;
+		dualpi2_pi_idle(&p, &v, now);
+		CHECK(v.overload, "ended at %llu", (ull)now);
+	}
+	dualpi2_pi_idle(&p, &v, now + p.tupdate_ns);
+	CHECK(v.base_q32 >= p.enter_q32, "p' %llu", (ull)v.base_q32);
+	CHECK(!v.overload, "goes on");
+	CHECK_EQ(v.overload_last_ns, 2 * SEC + p.tupdate_ns);
+}
+
+static void overload_of_a_queue_empty_for_a_moment_goes_on(void)
+{
+	struct dualpi2_params p = unit_params_k(2);
+	struct dualpi2_vars v = unit_vars(&p);
+
+	/* p' remains above the edge, which is no overload without packets */
+	overload_at(&p, &v, ONE * 9 / 10, 1 * SEC);
+	v.updated_ns = 3 * SEC;
+	dualpi2_pi_idle(&p, &v, 3 * SEC + p.tupdate_ns);
+	CHECK(v.base_q32 >= p.enter_q32, "p' %llu", (ull)v.base_q32);
+	CHECK(v.overload, "ended");
+	CHECK_EQ(dualpi2_overload_present_ns(&v, 4 * SEC), 2 * SEC + p.tupdate_ns);
+	/* falls below it, but not for long */
+	overload_at(&p, &v, p.enter_q32, 4 * SEC);
+	CHECK_EQ(dualpi2_overload_present_ns(&v, 4 * SEC), 3 * SEC);
+	v.updated_ns = 4 * SEC;
+	v.delay_ns = p.target_ns;
+	dualpi2_pi_idle(&p, &v, 4 * SEC + 3 * p.tupdate_ns);
+	CHECK(v.overload, "ended");
+	CHECK_EQ(dualpi2_overload_present_ns(&v, 5 * SEC), 3 * SEC + p.tupdate_ns);
+	overload_at(&p, &v, p.enter_q32, 4 * SEC + 4 * p.tupdate_ns);
+	CHECK_EQ(v.overload_count, 1);
+	/* an end that was noted is not put off by the queue being empty */
+	overload_at(&p, &v, 0, 6 * SEC);
+	v.updated_ns = 6 * SEC + 1;
+	dualpi2_pi_idle(&p, &v, 9 * SEC);
+	CHECK_EQ(v.overload_last_ns, 5 * SEC);
 }
 
 static void overload_reset_ends_it_and_keeps_the_account(void)
@@ -151,15 +268,176 @@ static void overload_reset_adds_to_what_was_before(void)
 	struct dualpi2_params p = unit_params_k(2);
 	struct dualpi2_vars v = unit_vars(&p);
 
-	v.base_q32 = ONE;
-	dualpi2_vars_derive(&p, &v, 100);
-	v.base_q32 = 0;
-	dualpi2_vars_derive(&p, &v, 130);
-	v.base_q32 = ONE;
-	dualpi2_vars_derive(&p, &v, 1000);
-	dualpi2_vars_init(&p, &v, 1514, 1007);
+	overload_at(&p, &v, ONE, 100);
+	overload_at(&p, &v, 0, 130);
+	overload_at(&p, &v, 0, SEC);
+	overload_at(&p, &v, ONE, 2 * SEC);
+	v.report.quiet_until_ns = 77;
+	dualpi2_vars_init(&p, &v, 1514, 2 * SEC + 7);
+	CHECK_EQ(v.overload_last_ns, 7);
+	CHECK_EQ(v.overload_since_ns, 2 * SEC);
+	CHECK_EQ(v.report.quiet_until_ns, 77);
+	CHECK_EQ(v.report.since_ns, 100);
 	CHECK_EQ(v.overload_count, 2);
-	CHECK_EQ(dualpi2_overload_ns(&v, 2000), 37);
+	CHECK_EQ(dualpi2_overload_ns(&v, 3 * SEC), 37);
+	/* one that fell below the edge before ended then */
+	overload_at(&p, &v, ONE, 4 * SEC);
+	overload_at(&p, &v, 0, 4 * SEC + 5);
+	dualpi2_vars_init(&p, &v, 1514, 4 * SEC + 1000);
+	CHECK_EQ(v.overload_last_ns, 5);
+	CHECK_EQ(v.overload_below_ns, 0);
+}
+
+/* What dualpi2_report_next() says at a time: kind, and what it tells of. */
+static void overload_reports(const struct dualpi2_params *p,
+			     struct dualpi2_vars *v, u64 now_ns,
+			     enum dualpi2_report kind, u64 since_ns,
+			     u64 duration_ns, u64 count)
+{
+	struct dualpi2_overload_report r = { 1, 2, 3 };
+
+	CHECK_EQ(dualpi2_report_next(p, v, now_ns, &r), kind);
+	if (kind == DUALPI2_REPORT_NONE)
+		return;
+	CHECK_EQ(r.since_ns, since_ns);
+	CHECK_EQ(r.duration_ns, duration_ns);
+	CHECK_EQ(r.count, count);
+}
+
+static void overload_silent(const struct dualpi2_params *p,
+			    struct dualpi2_vars *v, u64 now_ns)
+{
+	overload_reports(p, v, now_ns, DUALPI2_REPORT_NONE, 0, 0, 0);
+}
+
+/* Begins at one time, ends at another. */
+static void overload_from_to(const struct dualpi2_params *p,
+			     struct dualpi2_vars *v, u64 from_ns, u64 to_ns)
+{
+	overload_at(p, v, ONE, from_ns);
+	overload_at(p, v, 0, to_ns);
+	overload_at(p, v, 0, to_ns + 128 * MS);
+}
+
+static void report_of_a_long_overload_is_its_begin_and_its_end(void)
+{
+	struct dualpi2_params p = unit_params_k(2);
+	struct dualpi2_vars v = unit_vars(&p);
+
+	overload_silent(&p, &v, 1 * SEC);
+	CHECK_EQ(dualpi2_report_wait_ns(&p, &v, 1 * SEC), 0);
+	overload_at(&p, &v, ONE, 10 * SEC);
+	overload_reports(&p, &v, 10 * SEC + 5, DUALPI2_REPORT_BEGIN, 10 * SEC,
+			 5, 1);
+	CHECK_EQ(dualpi2_report_wait_ns(&p, &v, 10 * SEC + 5), SEC);
+	overload_silent(&p, &v, 11 * SEC + 4);
+	CHECK_EQ(dualpi2_report_wait_ns(&p, &v, 11 * SEC + 4), 1);
+	/* it goes on, which is no news; it is looked at every second */
+	overload_silent(&p, &v, 11 * SEC + 5);
+	CHECK_EQ(dualpi2_report_wait_ns(&p, &v, 11 * SEC + 5), SEC);
+	overload_at(&p, &v, 0, 12 * SEC);
+	overload_silent(&p, &v, 12 * SEC);
+	overload_at(&p, &v, 0, 12 * SEC + 128 * MS);
+	overload_reports(&p, &v, 12 * SEC + 128 * MS, DUALPI2_REPORT_END,
+			 10 * SEC, 2 * SEC, 1);
+	overload_silent(&p, &v, 20 * SEC);
+	CHECK_EQ(dualpi2_report_wait_ns(&p, &v, 12 * SEC + 128 * MS), 0);
+}
+
+static void report_of_a_short_overload_comes_after_the_period(void)
+{
+	struct dualpi2_params p = unit_params_k(2);
+	struct dualpi2_vars v = unit_vars(&p);
+
+	overload_at(&p, &v, ONE, 10 * SEC);
+	overload_reports(&p, &v, 10 * SEC, DUALPI2_REPORT_BEGIN, 10 * SEC, 0,
+			 1);
+	overload_from_to(&p, &v, 10 * SEC, 10 * SEC + 100);
+	overload_silent(&p, &v, 10 * SEC + 200 * MS);
+	CHECK_EQ(dualpi2_report_wait_ns(&p, &v, 10 * SEC + 200 * MS),
+		 800 * MS);
+	/* another one meanwhile */
+	overload_from_to(&p, &v, 10 * SEC + 300 * MS, 10 * SEC + 300 * MS + 50);
+	overload_silent(&p, &v, 11 * SEC - 1);
+	overload_reports(&p, &v, 11 * SEC, DUALPI2_REPORT_END, 10 * SEC, 150,
+			 2);
+	overload_silent(&p, &v, 30 * SEC);
+}
+
+static void report_never_seen_in_overload_is_an_end(void)
+{
+	struct dualpi2_params p = unit_params_k(2);
+	struct dualpi2_vars v = unit_vars(&p);
+
+	overload_from_to(&p, &v, 10 * SEC, 11 * SEC);
+	overload_reports(&p, &v, 12 * SEC, DUALPI2_REPORT_END, 10 * SEC, SEC,
+			 1);
+	/* and what is seen too late as a begin tells of those before it */
+	overload_from_to(&p, &v, 12 * SEC + 100 * MS, 12 * SEC + 200 * MS);
+	overload_at(&p, &v, ONE, 12 * SEC + 500 * MS);
+	overload_silent(&p, &v, 13 * SEC - 1);
+	overload_reports(&p, &v, 13 * SEC, DUALPI2_REPORT_BEGIN,
+			 12 * SEC + 100 * MS, 600 * MS, 2);
+	overload_at(&p, &v, 0, 13 * SEC + 1);
+	overload_at(&p, &v, 0, 15 * SEC);
+	overload_reports(&p, &v, 15 * SEC, DUALPI2_REPORT_END,
+			 12 * SEC + 100 * MS, 600 * MS + 1, 2);
+}
+
+static void report_none_when_off_and_none_of_that_time_later(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p = unit_params(&cfg), off;
+	struct dualpi2_vars v = unit_vars(&p);
+
+	cfg.report_us = 0;
+	off = unit_params(&cfg);
+	overload_at(&off, &v, ONE, 10 * SEC);
+	overload_silent(&off, &v, 10 * SEC);
+	CHECK_EQ(dualpi2_report_wait_ns(&off, &v, 10 * SEC), 0);
+	overload_at(&off, &v, 0, 11 * SEC);
+	overload_at(&off, &v, 0, 12 * SEC);
+	overload_silent(&off, &v, 12 * SEC);
+	overload_silent(&p, &v, 13 * SEC);
+	CHECK_EQ(dualpi2_report_wait_ns(&p, &v, 13 * SEC), 0);
+}
+
+/* Whatever happens: no two reports within a period, and when all is over what
+ * was reported is what there was.
+ */
+static void report_storm_keeps_the_period_and_adds_up(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p;
+	struct dualpi2_vars v;
+	u64 now = SEC, next = 0, total = 0, count = 0, reports = 0, gap;
+	int i;
+
+	cfg.report_us = 700000;
+	p = unit_params(&cfg);
+	v = unit_vars(&p);
+	for (i = 0; i < 200000; i++) {
+		struct dualpi2_overload_report r;
+		enum dualpi2_report kind;
+
+		now += unit_any(1, 300 * MS);
+		overload_at(&p, &v, i < 199000 ? unit_any_q32() : 0, now);
+		kind = dualpi2_report_next(&p, &v, now, &r);
+		gap = dualpi2_report_wait_ns(&p, &v, now);
+		CHECK(gap <= 700 * MS, "asked again after %llu", (ull)gap);
+		if (kind == DUALPI2_REPORT_NONE)
+			continue;
+		CHECK(now >= next, "%llu ns too early", (ull)(next - now));
+		next = now + 700 * MS;
+		reports++;
+		if (kind == DUALPI2_REPORT_END) {
+			total += r.duration_ns;
+			count += r.count;
+		}
+	}
+	CHECK(reports > 1000, "%llu reports", (ull)reports);
+	CHECK_EQ(count, v.overload_count);
+	CHECK_EQ(total, v.overload_total_ns);
 }
 
 static void overload_without_drop_holds_base_at_its_edge(void)
@@ -327,7 +605,7 @@ static struct loop_result loop_run(const struct dualpi2_config *cfg,
 	return r;
 }
 
-static u64 loop_check(u32 k, u32 c_load, u32 l_load,
+static u64 loop_check(u32 k, u32 p_cmax_pct, u32 c_load, u32 l_load,
 		      enum dualpi2_signal_mode signal, bool overload)
 {
 	struct dualpi2_config cfg = unit_config();
@@ -337,6 +615,7 @@ static u64 loop_check(u32 k, u32 c_load, u32 l_load,
 	struct loop_result r;
 
 	cfg.coupling = k;
+	cfg.p_cmax_pct = p_cmax_pct;
 	cfg.signal = signal;
 	r = loop_run(&cfg, c_load, l_load);
 	/* the loop may overshoot at first, but then it is to stay */
@@ -366,35 +645,63 @@ static u64 loop_check(u32 k, u32 c_load, u32 l_load,
 static void loop_below_overload_settles_at_the_excess(void)
 {
 	/* p_C 0.125 and p_CL 0.707, the example of T0; k 4 needs p_C < 1/16 */
-	loop_check(2, 800, 300, DUALPI2_SIGNAL_RECUR, false);
-	loop_check(2, 800, 300, DUALPI2_SIGNAL_RANDOM, false);
-	loop_check(1, 900, 600, DUALPI2_SIGNAL_RECUR, false);
-	loop_check(1, 900, 600, DUALPI2_SIGNAL_RANDOM, false);
-	loop_check(4, 730, 300, DUALPI2_SIGNAL_RECUR, false);
-	loop_check(4, 730, 300, DUALPI2_SIGNAL_RANDOM, false);
+	loop_check(2, 0, 800, 300, DUALPI2_SIGNAL_RECUR, false);
+	loop_check(2, 0, 800, 300, DUALPI2_SIGNAL_RANDOM, false);
+	loop_check(1, 0, 900, 600, DUALPI2_SIGNAL_RECUR, false);
+	loop_check(1, 0, 900, 600, DUALPI2_SIGNAL_RANDOM, false);
+	loop_check(4, 0, 730, 300, DUALPI2_SIGNAL_RECUR, false);
+	loop_check(4, 0, 730, 300, DUALPI2_SIGNAL_RANDOM, false);
 }
 
 static void loop_in_overload_drops_both_alike_at_the_excess(void)
 {
-	/* c = l = 0.75: p_C 1/3; for k 1 it takes twice the link's rate */
-	loop_check(2, 750, 750, DUALPI2_SIGNAL_RECUR, true);
-	loop_check(2, 750, 750, DUALPI2_SIGNAL_RANDOM, true);
-	loop_check(4, 750, 750, DUALPI2_SIGNAL_RECUR, true);
-	loop_check(4, 750, 750, DUALPI2_SIGNAL_RANDOM, true);
-	loop_check(1, 1250, 1250, DUALPI2_SIGNAL_RECUR, true);
-	loop_check(1, 1250, 1250, DUALPI2_SIGNAL_RANDOM, true);
+	/* c = l = 0.75: p_C 1/3 */
+	loop_check(2, 0, 750, 750, DUALPI2_SIGNAL_RECUR, true);
+	loop_check(2, 0, 750, 750, DUALPI2_SIGNAL_RANDOM, true);
+	loop_check(4, 0, 750, 750, DUALPI2_SIGNAL_RECUR, true);
+	loop_check(4, 0, 750, 750, DUALPI2_SIGNAL_RANDOM, true);
+	/* 1/11 > p_Cmax = 1/16 */
+	loop_check(4, 0, 550, 550, DUALPI2_SIGNAL_RECUR, true);
+	/* p_Cmax of k 1 is 1, which is no state to be in; with less of it: 0.6 */
+	loop_check(1, 25, 1250, 1250, DUALPI2_SIGNAL_RECUR, true);
+	loop_check(1, 25, 1250, 1250, DUALPI2_SIGNAL_RANDOM, true);
+	/* and an earlier begin: 1/6 */
+	loop_check(2, 10, 600, 600, DUALPI2_SIGNAL_RECUR, true);
 }
 
-/* c = l = 0.6: p_C is 1/3 > p_Cmax out of overload and 1/6 < p_Cmax in it, so
- * that without hysteresis it flaps.
+/* c = l = 0.6: p_C is 1/3 > p_Cmax where only C drops, and 1/6 < p_Cmax where
+ * both do.  So it stays at p_Cmax, where L4S drops now and then, and the state
+ * that is reported begins once.
  */
-static void loop_where_memoryless_test_flaps_starts_once(void)
+static void loop_at_the_edge_of_overload_stays_there(void)
 {
-	CHECK_EQ(loop_check(2, 600, 600, DUALPI2_SIGNAL_RECUR, true), 1);
-	CHECK_EQ(loop_check(2, 600, 600, DUALPI2_SIGNAL_RANDOM, true), 1);
-	/* k 4, p_Cmax 1/16: 2/11 and 1/11 > 1/16; 0.53: 0.113 and 0.057 */
-	CHECK_EQ(loop_check(4, 550, 550, DUALPI2_SIGNAL_RECUR, true), 1);
-	CHECK_EQ(loop_check(4, 530, 530, DUALPI2_SIGNAL_RECUR, true), 1);
+	static const u32 cases[][4] = {	/* k, c, l, 1 / p_Cmax */
+		{ 2, 600, 600, 4 }, { 4, 530, 530, 16 },
+	};
+	unsigned int i, signal;
+
+	for (i = 0; i < 2 * ARRAY_SIZE(cases); i++) {
+		const u32 *c = cases[i / 2];
+		struct dualpi2_config cfg = unit_config();
+		struct loop_result r;
+		double excess = (c[1] + c[2]) / 1000.0 - 1, lost;
+
+		signal = i % 2 ? DUALPI2_SIGNAL_RANDOM : DUALPI2_SIGNAL_RECUR;
+		cfg.coupling = c[0];
+		cfg.signal = signal;
+		r = loop_run(&cfg, c[1], c[2]);
+		CHECK(r.overload && r.count == 1 && !r.late_count,
+		      "k %u: overload %u, begun %llu times, late %llu", c[0],
+		      r.overload, (ull)r.count, (ull)r.late_count);
+		CHECK(fabs(r.p_c * c[3] - 1) < 0.1, "k %u: p_C %.4f", c[0],
+		      r.p_c);
+		CHECK(fabs(r.c_loss / r.p_c - 1) < 0.05,
+		      "k %u: C loss %.4f of p_C %.4f", c[0], r.c_loss, r.p_c);
+		lost = (r.c_loss * c[1] + r.l_loss * c[2]) / 1000;
+		CHECK(fabs(lost / excess - 1) < 0.02,
+		      "k %u: %.4f lost of %.4f", c[0], lost, excess);
+		CHECK(fabs(r.delay_ms - 15) < 1, "delay %.2f ms", r.delay_ms);
+	}
 }
 
 static void loop_below_the_link_rate_never_signals(void)
@@ -427,15 +734,25 @@ static void loop_without_drop_in_overload_lets_delay_grow(void)
 static const struct unit_test overload_tests[] = {
 	TEST(overload_enters_when_k_times_base_reaches_one),
 	TEST(overload_with_k_one_enters_at_certain_drop_only),
-	TEST(overload_leaves_at_half_the_classic_probability),
-	TEST(overload_between_thresholds_keeps_state),
+	TEST(overload_with_p_cmax_enters_there),
+	TEST(overload_p_cmax_of_a_quarter_is_the_default),
+	TEST(overload_ends_after_the_hold_when_it_fell_below),
+	TEST(overload_that_comes_back_within_the_hold_goes_on),
+	TEST(overload_of_a_queue_that_ran_empty_ends_with_it),
+	TEST(overload_of_an_empty_queue_ends_the_same_if_watched),
+	TEST(overload_of_a_queue_empty_for_a_moment_goes_on),
 	TEST(overload_count_and_time_are_exact),
 	TEST(overload_reset_ends_it_and_keeps_the_account),
 	TEST(overload_reset_adds_to_what_was_before),
+	TEST(report_of_a_long_overload_is_its_begin_and_its_end),
+	TEST(report_of_a_short_overload_comes_after_the_period),
+	TEST(report_never_seen_in_overload_is_an_end),
+	TEST(report_none_when_off_and_none_of_that_time_later),
+	TEST(report_storm_keeps_the_period_and_adds_up),
 	TEST(overload_without_drop_holds_base_at_its_edge),
 	TEST(loop_below_overload_settles_at_the_excess),
 	TEST(loop_in_overload_drops_both_alike_at_the_excess),
-	TEST(loop_where_memoryless_test_flaps_starts_once),
+	TEST(loop_at_the_edge_of_overload_stays_there),
 	TEST(loop_below_the_link_rate_never_signals),
 	TEST(loop_without_drop_in_overload_lets_delay_grow),
 };

@@ -422,7 +422,8 @@ static void idle_catch_up_equals_periodic_updates(void)
 		      "%llu, want %.1Lf", (ull)one.base_q32, want);
 		CHECK_EQ(one.delay_ns, 0);
 		CHECK_EQ(one.updated_ns, n * (16 * MS));
-		CHECK_EQ(one.overload, many.overload);
+		/* it takes the first update for the end, p' may last longer */
+		CHECK(!one.overload || many.overload, "overload goes on");
 		CHECK_EQ(one.coupled_q32,
 			 one.base_q32 < ONE / 2 ? one.base_q32 * 2 : ONE);
 	}
@@ -503,6 +504,7 @@ static void idle_huge_gaps_do_no_harm(void)
 		struct dualpi2_vars v;
 		u64 start = j ? 12345 : UINT64_MAX / 4;
 		u64 now = start + gaps[i];
+		bool hold;
 
 		cfg.alpha = alphas[k];
 		p = unit_params(&cfg);
@@ -518,7 +520,8 @@ static void idle_huge_gaps_do_no_harm(void)
 		else	/* 1 - 4.29 s / 16 ms * alpha * target - beta * 15 ms */
 			CHECK_NEAR(v.base_q32, 0.3071L * ONE, ONE / 2000);
 		CHECK_EQ(v.updated_ns, now);
-		CHECK_EQ(v.overload, v.base_q32 >= p.leave_q32);
+		hold = gaps[i] < (1 + DUALPI2_OVERLOAD_HOLD) * 16 * MS;
+		CHECK_EQ(v.overload, v.base_q32 >= p.enter_q32 || hold);
 		/* the next periods are ordinary ones */
 		CHECK(!dualpi2_pi_is_due(&p, &v, now + 16 * MS - 1), "due");
 		dualpi2_pi_update(&p, &v, 16 * MS, now + 16 * MS);

@@ -267,7 +267,8 @@ static void verdict_any_packet_obeys_the_rules(void)
 			native = pkt.native_ok ?
 				 dualpi2_native_q32(&p, pkt.sojourn_ns,
 						    pkt.l_pkts) : 0;
-			over = v.overload && cfg.drop_overload && !pkt.low;
+			over = v.base_q32 >= p.enter_q32 && cfg.drop_overload &&
+			       !pkt.low;
 
 			switch (got) {
 			case DUALPI2_PASS:
@@ -405,9 +406,7 @@ static void verdict_classic_mix_marks_and_drops_alike(void)
  */
 static void verdict_overload_drops_all_alike_and_marks_survivors(void)
 {
-	/* p' that enters, and one between leaving and entering, so that p_CL
-	 * is below 1
-	 */
+	/* with a p_Cmax so small that p_CL is below 1 at some of these p' */
 	static const double bases[] = { 0.5, 0.5774, 0.8, 0.36, 0.45 };
 	unsigned int signal, b, i, n;
 
@@ -423,10 +422,9 @@ static void verdict_overload_drops_all_alike_and_marks_survivors(void)
 		struct dualpi2_vars v;
 
 		cfg.signal = signal;
+		cfg.p_cmax_pct = 10;
 		p = unit_params(&cfg);
 		v = unit_vars(&p);
-		v.base_q32 = ONE * 9 / 10;
-		dualpi2_vars_derive(&p, &v, 0);
 		v.base_q32 = bases[b] * ONE;
 		dualpi2_vars_derive(&p, &v, 0);
 		CHECK(v.overload, "not in overload");

@@ -21,6 +21,7 @@
 #include "test_verdict.c"
 #include "test_overload.c"
 #include "test_sched.c"
+#include "test_delay.c"
 
 #define SUITE(tests)	{ tests, ARRAY_SIZE(tests) }
 
@@ -36,6 +37,7 @@ static const struct {
 	SUITE(verdict_tests),
 	SUITE(overload_tests),
 	SUITE(sched_tests),
+	SUITE(delay_tests),
 };
 
 static bool unit_run(const struct unit_test *test)

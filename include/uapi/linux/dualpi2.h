@@ -98,6 +98,10 @@ enum {
 	TCA_DUALPI2_EXT_L4S,		/* u8, 0: treat ECT(1) as Not-ECT */
 	TCA_DUALPI2_EXT_RAMP_US,	/* u32, us, width of the native ramp */
 	TCA_DUALPI2_EXT_SIGNAL,		/* u8, enum tc_dualpi2_signal */
+	TCA_DUALPI2_EXT_P_CMAX,		/* u8, percent, overload begins; 0: 1/k^2 */
+	TCA_DUALPI2_EXT_HIST_C,		/* u32, us, see struct tc_dualpi2_delay */
+	TCA_DUALPI2_EXT_HIST_L,		/* u32, us */
+	TCA_DUALPI2_EXT_REPORT,		/* u32, us between reports; 0: none */
 	__TCA_DUALPI2_EXT_MAX
 };
 
@@ -115,6 +119,9 @@ enum tc_dualpi2_signal {
  * at a fixed distance, so that the struct of Linux can grow in between (the
  * gap is zero).  A reader checks the payload's length and the magic number,
  * takes min(size, its own sizeof) bytes and reads what is missing as zero.
+ *
+ * Whatever follows the struct, from the offset plus size to the end of the
+ * payload, is netlink attributes TCA_DUALPI2_STATS_*.
  */
 #define TC_DUALPI2_EXT_XSTATS_OFFSET	256
 #define TC_DUALPI2_EXT_XSTATS_MAGIC	0x64703278	/* "dp2x" */
@@ -137,7 +144,7 @@ struct tc_dualpi2_queue_xstats {
 	__u64 marked_classic;	/* set to CE with the Classic probability */
 	__u64 marked_coupled;	/* set to CE with the coupled probability */
 	__u64 marked_native;	/* set to CE by the native L4S marker */
-	__u64 arrived_ce;	/* packets queued that already carried CE */
+	__u64 arrived_ce;	/* packets that arrived with CE */
 	__u64 packets;		/* in the queue now */
 	__u64 bytes;		/* in the queue now */
 };
@@ -151,12 +158,146 @@ struct tc_dualpi2_ext_xstats {
 	__u64 filter_dropped;	/* packets that a tc filter disposed of */
 	__u64 gso_failed;	/* GSO packets dropped: could not be split */
 	__u64 mark_failed;	/* CE not set: header not writable, no memory */
-	__u64 overload_count;	/* times that overload began */
+	__u64 overload_count;	/* times that an overload began */
 	__u64 overload_ns;	/* time spent in overload, this one included */
 	__u32 overload;		/* 1: in overload now */
 	__u32 prob_c;		/* Classic probability, 2^32 - 1 is 1 */
 	__u32 prob_cl;		/* coupled probability, 2^32 - 1 is 1 */
 	__u32 pad;
 };
+
+/* All attributes in statistics are read so: unknown ones are skipped, a struct
+ * may be longer or shorter than the reader's own, and what is missing is zero.
+ * 64-bit numbers are aligned to 4 bytes only.  No counter is ever set back, but
+ * by the end of the qdisc: readers take differences, modulo 2^64.
+ */
+enum {
+	TCA_DUALPI2_STATS_UNSPEC,
+	TCA_DUALPI2_STATS_PAD,
+	TCA_DUALPI2_STATS_C,		/* nest of TCA_DUALPI2_QUEUE_*: Classic */
+	TCA_DUALPI2_STATS_L,		/* the same of the L4S queue */
+	TCA_DUALPI2_STATS_OVERLOAD,	/* struct tc_dualpi2_overload */
+	__TCA_DUALPI2_STATS_MAX
+};
+#define TCA_DUALPI2_STATS_MAX (__TCA_DUALPI2_STATS_MAX - 1)
+
+/* The queues are classes too: HANDLE:1 is the L4S queue, HANDLE:3 the Classic
+ * one.  Statistics of a class are those of the qdisc with the nest of its queue
+ * and no other attribute.
+ */
+enum {
+	TCA_DUALPI2_QUEUE_UNSPEC,
+	TCA_DUALPI2_QUEUE_PAD,
+	TCA_DUALPI2_QUEUE_COUNTERS,	/* struct tc_dualpi2_counters */
+	TCA_DUALPI2_QUEUE_DELAY,	/* struct tc_dualpi2_delay */
+	TCA_DUALPI2_QUEUE_HIST,		/* u64[]: packets forwarded, by delay */
+	__TCA_DUALPI2_QUEUE_MAX
+};
+#define TCA_DUALPI2_QUEUE_MAX (__TCA_DUALPI2_QUEUE_MAX - 1)
+
+/* One queue, in packets unless it says bytes.  "not_ect" are those without ECN,
+ * "ect" those that arrived with ECT(1), ECT(0) or CE.  At any moment
+ *
+ *	arrived = presented + dropped_limit + dropped_memory + dropped_purge +
+ *		  queued
+ *	presented = forwarded + dropped_early + dropped_aqm + dropped_overload
+ *
+ * arrived being the sum of all codepoints, and each dropped_ one that of
+ * not_ect and ect.  Bytes fit together likewise.
+ */
+struct tc_dualpi2_counters {
+	__u64 arrived_not_ect;
+	__u64 arrived_ect1;
+	__u64 arrived_ect0;
+	__u64 arrived_ce;
+	__u64 arrived_bytes;
+	__u64 presented;	/* to the AQM */
+	__u64 presented_bytes;
+	__u64 forwarded;
+	__u64 forwarded_bytes;
+	__u64 queued;
+	__u64 queued_bytes;
+	__u64 marked_classic;	/* set to CE with the Classic probability */
+	__u64 marked_coupled;	/* set to CE with the coupled probability */
+	__u64 marked_native;	/* set to CE by the native L4S marker */
+	__u64 not_ect_dropped_limit;	/* on arrival: packet limit reached */
+	__u64 not_ect_dropped_memory;	/* on arrival: memory limit reached */
+	__u64 not_ect_dropped_early;	/* on arrival: AQM, with drop_enqueue */
+	__u64 not_ect_dropped_aqm;	/* at departure: AQM, below overload */
+	__u64 not_ect_dropped_overload;	/* at departure: AQM, in overload */
+	__u64 not_ect_dropped_purge;	/* by change of the limits or by reset */
+	__u64 ect_dropped_limit;
+	__u64 ect_dropped_memory;
+	__u64 ect_dropped_early;
+	__u64 ect_dropped_aqm;
+	__u64 ect_dropped_overload;
+	__u64 ect_dropped_purge;
+	__u64 dropped_arrival_bytes;	/* limit, memory and early */
+	__u64 dropped_aqm_bytes;	/* aqm and overload */
+	__u64 dropped_purge_bytes;
+};
+
+/* Time that the forwarded packets of a queue spent in it, from enqueue to
+ * dequeue.  Of the histogram,
+ *
+ *	bucket i < 8	begins at i * unit_ns,
+ *	bucket i >= 8	begins at ((8 + i % 8) << (i / 8 - 1)) * unit_ns,
+ *
+ * and each ends where the next one begins, so that from 8 * unit_ns on each is
+ * at most 1/8 of its delay wide.  There are "buckets" of them; only so many are
+ * sent that all further ones are zero.
+ */
+struct tc_dualpi2_delay {
+	__u64 sum_ns;		/* of all packets in the histogram */
+	__u64 max_ns;
+	__u64 beyond;		/* packets with a delay beyond the last bucket */
+	__u32 unit_ns;		/* a power of two */
+	__u32 buckets;
+	__u32 generation;	/* another number: all of this began anew,
+				 * because the edges were changed
+				 */
+	__u32 pad;
+};
+
+/* Overload of RFC 9332 4.2.3: both queues drop. */
+struct tc_dualpi2_overload {
+	__u64 count;		/* times that it began */
+	__u64 total_ns;		/* time spent in it, this one included */
+	__u64 start_ns;		/* the last or present one: since 1970, UTC */
+	__u64 duration_ns;	/* the last or present one */
+	__u64 reports;		/* sent to DUALPI2_GENL_GROUP */
+	__u32 now;		/* 1: in overload */
+	__u32 pad;
+};
+
+/* Reports of overload (RFC 9332 2.5.2.3) go by generic netlink to whoever
+ * listens in the device's network namespace.  Between two of one qdisc there is
+ * at least the time of TCA_DUALPI2_EXT_REPORT; what happens meanwhile is added
+ * up and reported when it has passed.
+ */
+#define DUALPI2_GENL_NAME	"dualpi2"
+#define DUALPI2_GENL_VERSION	1
+#define DUALPI2_GENL_GROUP	"overload"
+
+enum {
+	DUALPI2_CMD_UNSPEC,
+	DUALPI2_CMD_OVERLOAD_BEGIN,
+	DUALPI2_CMD_OVERLOAD_END,
+	__DUALPI2_CMD_MAX
+};
+#define DUALPI2_CMD_MAX (__DUALPI2_CMD_MAX - 1)
+
+enum {
+	DUALPI2_A_UNSPEC,
+	DUALPI2_A_PAD,
+	DUALPI2_A_IFINDEX,	/* u32 */
+	DUALPI2_A_HANDLE,	/* u32, of the qdisc */
+	DUALPI2_A_PARENT,	/* u32 */
+	DUALPI2_A_START_NS,	/* u64, since 1970, UTC: the first one's begin */
+	DUALPI2_A_DURATION_NS,	/* u64, in overload since then; not the pauses */
+	DUALPI2_A_COUNT,	/* u32, times that it began since then */
+	__DUALPI2_A_MAX
+};
+#define DUALPI2_A_MAX (__DUALPI2_A_MAX - 1)
 
 #endif /* _UAPI_LINUX_DUALPI2_H */

@@ -7,12 +7,15 @@
 #include <stdint.h>
 
 typedef uint8_t u8;
+typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int32_t s32;
 typedef int64_t s64;
 
 #define U32_MAX	UINT32_MAX
+
+#define unlikely(x)	__builtin_expect(!!(x), 0)
 
 #define min_t(type, a, b) \
 	({ type _a = (a), _b = (b); _a < _b ? _a : _b; })
@@ -32,6 +35,12 @@ static inline u64 mul_u64_u32_shr(u64 a, u32 mul, unsigned int shift)
 	if (!shift)
 		return low + (high << 32);
 	return (low >> shift) + (high << (32 - shift));
+}
+
+/* Number of the highest bit that is set; there must be one. */
+static inline unsigned long __fls(unsigned long word)
+{
+	return sizeof(word) * 8 - 1 - __builtin_clzl(word);
 }
 
 #endif /* _NET_DUALPI2_SEAM_H */

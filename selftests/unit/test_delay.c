@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Histogram of delays: which bucket, what is beyond, sum, maximum, overflow.
+ */
+
+static struct dualpi2_delay delay_new(u8 shift)
+{
+	struct dualpi2_delay d;
+
+	memset(&d, 0, sizeof(d));
+	dualpi2_delay_init(&d, shift);
+	return d;
+}
+
+/* Begin of a bucket as <linux/dualpi2.h> tells readers, in units. */
+static u64 delay_edge(u32 bucket)
+{
+	return bucket < 8 ? bucket : (u64)(8 + bucket % 8) << (bucket / 8 - 1);
+}
+
+/* The bucket that holds the only packet; DUALPI2_HIST_BUCKETS: beyond. */
+static u32 delay_bucket_of(u8 shift, u64 delay_ns)
+{
+	struct dualpi2_delay d = delay_new(shift);
+	u32 bucket;
+
+	dualpi2_delay_add(&d, delay_ns);
+	CHECK_EQ(dualpi2_delay_count(&d), 1);
+	CHECK_EQ(d.sum_ns, delay_ns);
+	CHECK_EQ(d.max_ns, delay_ns);
+	for (bucket = 0; bucket < DUALPI2_HIST_BUCKETS; bucket++)
+		if (dualpi2_delay_bucket(&d, bucket))
+			return bucket;
+	CHECK_EQ(d.beyond, 1);
+	return bucket;
+}
+
+static void delay_bucket_begins_and_ends_at_its_edges(void)
+{
+	u8 shift;
+	u32 i;
+
+	for (shift = 10; shift <= 24; shift++) {
+		for (i = 0; i < DUALPI2_HIST_BUCKETS; i++) {
+			u64 from = delay_edge(i) << shift;
+			u64 to = delay_edge(i + 1) << shift;
+
+			CHECK_EQ(delay_bucket_of(shift, from), i);
+			CHECK_EQ(delay_bucket_of(shift, to - 1), i);
+			CHECK(i < 8 || (to - from) * 8 <= from,
+			      "bucket %u is %llu wide", i, (ull)(to - from));
+		}
+		CHECK_EQ(delay_edge(DUALPI2_HIST_BUCKETS), 1 << 14);
+		CHECK_EQ(delay_bucket_of(shift, 1ULL << (shift + 14)),
+			 DUALPI2_HIST_BUCKETS);
+		CHECK_EQ(delay_bucket_of(shift, UINT64_MAX),
+			 DUALPI2_HIST_BUCKETS);
+	}
+}
+
+/* Any order of delays: the maximum moves, and is not looked at again below. */
+static void delay_of_any_order_is_counted_where_it_belongs(void)
+{
+	struct dualpi2_delay d = delay_new(13);
+	u64 want[DUALPI2_HIST_BUCKETS + 1] = { 0 }, sum = 0, max = 0;
+	u32 i, bucket;
+
+	for (i = 0; i < 100000; i++) {
+		u64 delay_ns = unit_any(0, 1ULL << 30);
+
+		for (bucket = 0; bucket < DUALPI2_HIST_BUCKETS; bucket++)
+			if (delay_ns < delay_edge(bucket + 1) << 13)
+				break;
+		want[bucket]++;
+		sum += delay_ns;
+		max = delay_ns > max ? delay_ns : max;
+		dualpi2_delay_add(&d, delay_ns);
+	}
+	for (bucket = 0; bucket < DUALPI2_HIST_BUCKETS; bucket++)
+		CHECK_EQ(dualpi2_delay_bucket(&d, bucket), want[bucket]);
+	CHECK_EQ(d.beyond, want[DUALPI2_HIST_BUCKETS]);
+	CHECK(d.beyond > 1000, "only %llu beyond", (ull)d.beyond);
+	CHECK_EQ(d.sum_ns, sum);
+	CHECK_EQ(d.max_ns, max);
+	CHECK_EQ(dualpi2_delay_count(&d), 100000);
+}
+
+static void delay_counter_goes_on_at_two_to_the_32(void)
+{
+	struct dualpi2_delay d = delay_new(10);
+	int i;
+
+	d.low[3] = UINT32_MAX;
+	d.low[4] = 7;
+	d.high[4] = 65535;
+	dualpi2_delay_add(&d, 3 * 1024);
+	CHECK_EQ(dualpi2_delay_bucket(&d, 3), 1ULL << 32);
+	for (i = 0; i < 5; i++)
+		dualpi2_delay_add(&d, 3 * 1024 + 1023);
+	CHECK_EQ(dualpi2_delay_bucket(&d, 3), (1ULL << 32) + 5);
+	CHECK_EQ(dualpi2_delay_bucket(&d, 4), (65535ULL << 32) + 7);
+	CHECK_EQ(dualpi2_delay_bucket(&d, 2), 0);
+	CHECK_EQ(dualpi2_delay_count(&d), (65536ULL << 32) + 12);
+}
+
+static void delay_sum_wraps_at_two_to_the_64(void)
+{
+	struct dualpi2_delay d = delay_new(10);
+
+	d.sum_ns = UINT64_MAX - 99;
+	dualpi2_delay_add(&d, 150);
+	CHECK_EQ(d.sum_ns, 50);
+}
+
+static void delay_new_edges_begin_anew(void)
+{
+	struct dualpi2_delay d = delay_new(10);
+
+	CHECK_EQ(d.generation, 1);
+	dualpi2_delay_add(&d, 5000);
+	dualpi2_delay_add(&d, UINT64_MAX);
+	dualpi2_delay_init(&d, 11);
+	CHECK_EQ(d.generation, 2);
+	CHECK_EQ(d.shift, 11);
+	CHECK_EQ(dualpi2_delay_count(&d) | d.sum_ns | d.max_ns | d.beyond |
+		 d.watch_ns, 0);
+}
+
+static void delay_unit_is_the_next_power_of_two(void)
+{
+	u32 us;
+
+	for (us = DUALPI2_HIST_US_MIN; us <= DUALPI2_HIST_US_MAX; us++) {
+		u64 unit = 1ULL << dualpi2_hist_shift(us);
+
+		CHECK(unit >= us * 1000ULL && unit / 2 < us * 1000ULL,
+		      "%u us: %llu ns", us, (ull)unit);
+	}
+	CHECK_EQ(dualpi2_hist_shift(DUALPI2_HIST_L_US_DEF), 13);
+	CHECK_EQ(dualpi2_hist_shift(DUALPI2_HIST_C_US_DEF), 16);
+	CHECK_EQ(dualpi2_hist_shift(DUALPI2_HIST_US_MIN), 10);
+	CHECK_EQ(dualpi2_hist_shift(DUALPI2_HIST_US_MAX), 24);
+}
+
+static void delay_square_root_of_a_probability_is_the_least(void)
+{
+	int i;
+
+	CHECK_EQ(dualpi2_sqrt_q32(0), 0);
+	CHECK_EQ(dualpi2_sqrt_q32(ONE), ONE);
+	CHECK_EQ(dualpi2_sqrt_q32(ONE / 4), ONE / 2);
+	for (i = 0; i < 100000; i++) {
+		u64 p = unit_any_q32(), root = dualpi2_sqrt_q32(p);
+
+		CHECK(root <= ONE && dualpi2_square_q32(root) >= p,
+		      "root %llu of %llu", (ull)root, (ull)p);
+		CHECK(!root || dualpi2_square_q32(root - 1) < p,
+		      "root %llu of %llu is not the least", (ull)root, (ull)p);
+	}
+}
+
+static const struct unit_test delay_tests[] = {
+	TEST(delay_bucket_begins_and_ends_at_its_edges),
+	TEST(delay_of_any_order_is_counted_where_it_belongs),
+	TEST(delay_counter_goes_on_at_two_to_the_32),
+	TEST(delay_sum_wraps_at_two_to_the_64),
+	TEST(delay_new_edges_begin_anew),
+	TEST(delay_unit_is_the_next_power_of_two),
+	TEST(delay_square_root_of_a_probability_is_the_least),
+};
