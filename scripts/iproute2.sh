@@ -185,9 +185,10 @@ emit() { # REPOSITORY
 			tc: add dualpi2 with all options of the out-of-tree module
 
 			The Dual Queue Coupled AQM of RFC 9332. Options, text, JSON and netlink
-			attributes are those of Linux 6.17 and later; ramp, recur, random, l4s and
-			statistics of each queue are added in an attribute of their own, which
-			other versions of the kernel and of tc do not have.
+			attributes are those of Linux 6.17 and later; ramp, recur, random, l4s, p_cmax,
+			overload_report, hist_c, hist_l and statistics of each queue are added in
+			attributes of their own, which other versions of the kernel and of tc do not
+			have.
 		END
 		git format-patch -q -1 --zero-commit --no-signature -o "$series"
 		cd "$work/again"

@@ -6,6 +6,10 @@
 # kernel module: what it says about options is the plugin's. KTAP on stdout. What options do in a
 # kernel is tested in selftests/tdc.
 #
+# Statistics come from recordings, which "tc monitor" reads: messages about a dualpi2 and its classes
+# from the module that this one belongs to, and from the one before the statistics had attributes. The
+# plugin of that time (tests/old) reads both too: each has to show all that plugin and module know.
+#
 # usage: test-plugin.sh [PLUGIN]      default: build/tc/q_dualpi2.so, built first
 
 set -euo pipefail
@@ -14,7 +18,7 @@ set -euo pipefail
 
 releases=(bullseye bookworm trixie forky)
 oldest_glibc=2.31
-tests_per_release=6
+tests_per_release=10
 
 plugin=${1-}
 if [ -z "$plugin" ]; then
@@ -32,6 +36,15 @@ for tool in nm objdump; do
 done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+
+# Where the trees see it.
+data=$DUALPI2_ROOT/build/plugin-test
+mkdir -p "$data/old"
+"${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -fPIC -shared -DDUALPI2_PLUGIN "-I$DUALPI2_ROOT/include/uapi" \
+	"-I$DUALPI2_ROOT/iproute2-patch/tc" -o "$data/old/q_dualpi2.so" "$DUALPI2_ROOT/iproute2-patch/tests/old/q_dualpi2.c"
+for age in old new; do
+	base64 -d "$DUALPI2_ROOT/iproute2-patch/tests/recorded/$age.b64" >"$data/$age.nl"
+done
 
 number=0 failed=''
 result() { # NAME WHAT-WAS-WRONG
@@ -66,6 +79,16 @@ try help help
 try wrong_option ramps 3ms
 try wrong_value ramp 3parsecs
 try good_value limit 100 ramp 3ms max_rtt 60ms no_l4s
+show() { # SECTION DIRECTORY AGE
+	say "$1_$3"
+	TC_LIB_DIR=$2 "$tc" -s monitor file "$DATA/$3.nl" 2>&1
+	echo "code $?"
+}
+for age in old new; do
+	show new_plugin "$TC_LIB_DIR" "$age"
+	show old_plugin "$DATA/old" "$age"
+	show no_plugin /nonexistent "$age"
+done
 unset TC_LIB_DIR
 try without_plugin no_l4s no_l4s
 END
@@ -82,6 +105,24 @@ unlike() { # SECTION CODE TEXT...: what is said of the section if it differs fro
 	done
 }
 
+# What is said of the qdisc in one section and not, in this order, in the other: a word a line.
+lacking() { # SECTION OTHER
+	diff <(section "$1" | sed '/^class /,$d' | tr -s ' \n' '\n') \
+		<(section "$2" | sed '/^class /,$d' | tr -s ' \n' '\n') | sed -n 's/^</not shown:/p' || true
+}
+
+# Of both recordings, and of the newer one.
+options='limit 250p memlimit 757000B target 15ms tupdate 16ms alpha 0.160156 beta 3.199219'
+known=("qdisc dualpi2 10: " "$options" 'ramp 400us recur ' 'Sent 3157596 bytes 3114 pkt (dropped 1305, ' 'ecn_mark 580 step_mark 165'
+	'Classic: enqueued 1798 (1823172 bytes) sent 1383 (1402362 bytes) queued 28 (28392 bytes)'
+	'L4S: enqueued 2030 (2058420 bytes) sent 1731 (1755234 bytes) queued 29 (29406 bytes) ce_in 16'
+	' dropped 486 (limit 216, memory 0, early 0, aqm 0, overload 270, purge 0)' 'unparsed 0 filter_dropped 0')
+added=('recur hist_c 64us hist_l 8us overload_report 1s ' ' arrived 2246 (2277444 bytes) not_ect 0 ect1 2230 ect0 0 ce 16'
+	' dropped_not_ect 428 (limit 216, aqm 7, overload 205)'
+	' delay mean 35.4ms p50 57us p90 121ms p99 148ms p99.9 150ms max 150ms' 'overload_start 20'
+	'class dualpi2 10:1 ' ' Sent 1755234 bytes 1731 pkt (dropped 486, ' 'class dualpi2 10:3 ' ' Sent 1402362 bytes 1383 pkt (dropped 819, ')
+basic=("${known[0]}" "${known[3]}")
+
 echo "KTAP version 1"
 echo "1..$((1 + ${#releases[@]} * tests_per_release))"
 wrong=''
@@ -93,7 +134,7 @@ result "plugin_needs_no_glibc_after_$oldest_glibc" "$wrong"
 for release in "${releases[@]}"; do
 	root=$("$DUALPI2_ROOT/scripts/root.sh" "$release" test)
 	"$DUALPI2_ROOT/scripts/in-root.sh" --offline "$root" \
-		env TC_LIB_DIR="${plugin%/*}" sh -c "$(cat "$work/try")" >"$work/said" 2>&1 || true
+		env TC_LIB_DIR="${plugin%/*}" DATA="$data" sh -c "$(cat "$work/try")" >"$work/said" 2>&1 || true
 	version=$(section version | sed -n 's/^tc utility, iproute2-\([^,]*\).*/\1/p')
 	path=$(section path | sed -n '/^\/./p')
 	if [ -z "$version" ] || [ -z "$path" ]; then
@@ -114,6 +155,19 @@ for release in "${releases[@]}"; do
 	# Derived values are reported; then the kernel answers, which may know no dualpi2.
 	result "plugin_in_tc_of_${release}_takes_options" "$(unlike good_value '[02]' \
 		'dualpi2: max_rtt 60ms typical_rtt 10ms: target 10ms tupdate 10ms alpha 0.277344 beta 5.000000')"
+	wrong=$(unlike new_plugin_old 0 "${known[@]}")$(diff <(section old_plugin_old) <(section new_plugin_old)) || true
+	result "plugin_in_tc_of_${release}_shows_of_an_older_module_all_that_the_older_plugin_does" "$wrong"
+	wrong=$(unlike old_plugin_new 0 "${known[@]}" "${added[@]:5}")$(lacking old_plugin_new new_plugin_new)
+	result "older_plugin_in_tc_of_${release}_shows_all_that_it_knows_of_a_newer_module" "$wrong"
+	wrong=$(unlike new_plugin_new 0 "${known[@]}" "${added[@]}")
+	# Of a class the block of its queue, so that there are two of each, and one of what is common.
+	[ "$(section new_plugin_new | grep -cE '^(L4S|Classic): ')$(section new_plugin_new | grep -c '^prob_c ')" = 41 ] ||
+		wrong+="not two blocks of each queue: $(section new_plugin_new)"
+	result "plugin_in_tc_of_${release}_shows_all_of_a_newer_module_and_its_classes" "$wrong"
+	# From 6.18 on tc has a front end of its own, which knows what the struct of Linux says.
+	[ "$release" != forky ] || basic+=("$options" 'ecn_mark 580 step_mark 165' 'memory_used 131328 (max 573696)')
+	wrong=$(unlike no_plugin_old 0 "${basic[@]}")$(unlike no_plugin_new 0 "${basic[@]}" "${added[@]:5}")
+	result "tc_of_${release}_without_a_plugin_shows_the_basic_statistics_of_either_module" "$wrong"
 	# That all this is the plugin's, and not that of a tc which has our front end built in.
 	wrong=''
 	! section without_plugin | grep -q 'no_l4s: duplicate' || wrong="tc $version knows our options without the plugin"

@@ -27,11 +27,16 @@
 
 #define DUALPI2_US_PER_MS	1000
 #define DUALPI2_US_PER_SEC	1000000
+#define DUALPI2_NS_PER_MS	1000000
+#define DUALPI2_NS_PER_SEC	1000000000
+#define DUALPI2_SEC_PER_DAY	86400
 
 /* The kernel's limits; it holds a time in u32 nanoseconds. */
 #define DUALPI2_TIME_MAX_US	(UINT32_MAX / 1000)
 #define DUALPI2_GAIN_MAX	INT32_MAX
 #define DUALPI2_GAIN_PER_HZ	256
+#define DUALPI2_HIST_MAX_US	16384
+#define DUALPI2_REPORT_MIN_US	(100 * DUALPI2_US_PER_MS)
 
 #define DUALPI2_MSG_MAX		1024
 #define DUALPI2_BUF_SIZE	128
@@ -72,6 +77,7 @@ struct dualpi2_option {
 	unsigned int knob;
 	__u32 min;		/* DUALPI2_WORD: the value */
 	__u32 max;
+	bool or_zero;		/* 0 is in range, too */
 	const char *json_key;
 	const char *json_word;
 };
@@ -83,6 +89,10 @@ struct dualpi2_option {
 #define DUALPI2_HAS(_word, _kind, _knob, _min, _max, _json_key) \
 	{ .word = _word, .kind = _kind, .knob = _knob, .min = _min, \
 	  .max = _max, .json_key = _json_key }
+
+#define DUALPI2_HAS_OR_ZERO(_word, _kind, _knob, _min, _max, _json_key) \
+	{ .word = _word, .kind = _kind, .knob = _knob, .min = _min, \
+	  .max = _max, .or_zero = true, .json_key = _json_key }
 
 /* In the order of the output. */
 static const struct dualpi2_option dualpi2_options[] = {
@@ -143,6 +153,16 @@ static const struct dualpi2_option dualpi2_options[] = {
 		   TC_DUALPI2_SIGNAL_RECUR, "signal", "recur"),
 	DUALPI2_IS("random", DUALPI2_EXT(TCA_DUALPI2_EXT_SIGNAL),
 		   TC_DUALPI2_SIGNAL_RANDOM, "signal", "random"),
+	DUALPI2_HAS("p_cmax", DUALPI2_PERCENT,
+		    DUALPI2_EXT(TCA_DUALPI2_EXT_P_CMAX), 0, 100, "p-cmax"),
+	DUALPI2_HAS("hist_c", DUALPI2_TIME, DUALPI2_EXT(TCA_DUALPI2_EXT_HIST_C),
+		    1, DUALPI2_HIST_MAX_US, "hist-c"),
+	DUALPI2_HAS("hist_l", DUALPI2_TIME, DUALPI2_EXT(TCA_DUALPI2_EXT_HIST_L),
+		    1, DUALPI2_HIST_MAX_US, "hist-l"),
+	DUALPI2_HAS_OR_ZERO("overload_report", DUALPI2_TIME,
+			    DUALPI2_EXT(TCA_DUALPI2_EXT_REPORT),
+			    DUALPI2_REPORT_MIN_US, UINT32_MAX,
+			    "overload-report"),
 	DUALPI2_IS("l4s", DUALPI2_EXT(TCA_DUALPI2_EXT_L4S), 1, NULL, NULL),
 	DUALPI2_IS("no_l4s", DUALPI2_EXT(TCA_DUALPI2_EXT_L4S), 0, NULL, NULL),
 };
@@ -227,6 +247,8 @@ static void dualpi2_explain(void)
 		"                   [ l4s_ect | cla_ect | any_ect ]\n"
 		"                   [ split_gso | no_split_gso ]\n"
 		"                   [ recur | random ] [ l4s | no_l4s ]\n"
+		"                   [ p_cmax PERCENT ] [ overload_report TIME ]\n"
+		"                   [ hist_c TIME ] [ hist_l TIME ]\n"
 		"TIME is in us unless it ends in ms or s; PACKETS may end in p,\n"
 		"and has to in step_thresh; BYTES may end in k, m or g.\n");
 }
@@ -303,6 +325,11 @@ static void dualpi2_explain_range(const struct dualpi2_option *opt)
 	const char *before = "; expected ";
 
 	do {
+		if (opt->or_zero) {
+			fprintf(stderr, "%s%s", before,
+				dualpi2_format(min, opt->kind, 0));
+			before = ", or ";
+		}
 		fprintf(stderr, "%s%s to %s", before,
 			dualpi2_format(min, opt->kind, opt->min),
 			dualpi2_format(max, opt->kind, opt->max));
@@ -353,7 +380,8 @@ static int dualpi2_parse_value(struct dualpi2_request *req,
 	do {
 		if (!dualpi2_get(opt, arg, &num))
 			continue;
-		if (!(num >= opt->min && num <= opt->max)) {
+		if (!(num >= opt->min && num <= opt->max) &&
+		    !(num == 0 && opt->or_zero)) {
 			fprintf(stderr, "dualpi2: %s: \"%s\" is not in range",
 				opt->word, arg);
 			dualpi2_explain_range(first);
@@ -563,16 +591,16 @@ static int dualpi2_parse_opt(const struct qdisc_util *qu,
 	return 0;
 }
 
-/* Finds the attributes of a nest: type N in tb[N].  Returns the extension. */
+/* Finds attributes among len bytes: type N in tb[N]; of several of a type, the
+ * last one.  Returns the extension.
+ */
 static struct rtattr *dualpi2_find_attrs(struct rtattr *tb[], unsigned int max,
-					 struct rtattr *nest)
+					 struct rtattr *rta, int len)
 {
-	int len = RTA_PAYLOAD(nest);
-	struct rtattr *rta, *ext = NULL;
+	struct rtattr *ext = NULL;
 	unsigned int type;
 
-	for (rta = RTA_DATA(nest); RTA_OK(rta, len);
-	     rta = RTA_NEXT(rta, len)) {
+	for (; RTA_OK(rta, len); rta = RTA_NEXT(rta, len)) {
 		type = rta->rta_type & NLA_TYPE_MASK;
 		if (type <= max)
 			tb[type] = rta;
@@ -620,6 +648,9 @@ static void dualpi2_print_knob(const struct dualpi2_option *opt, __u32 val)
 			    (double)val / DUALPI2_GAIN_PER_HZ);
 	else
 		print_uint(PRINT_JSON, opt->json_key, NULL, val);
+	/* 0 follows from other options, as if this one were not there. */
+	if (opt->knob == DUALPI2_EXT(TCA_DUALPI2_EXT_P_CMAX) && !val)
+		return;
 	print_string(PRINT_FP, NULL, "%s ", opt->word);
 	print_string(PRINT_FP, NULL, "%s ",
 		     dualpi2_format(buf, opt->kind, val));
@@ -636,11 +667,12 @@ static int dualpi2_print_opt(const struct qdisc_util *qu,
 	if (!opt)
 		return 0;
 
-	ext = dualpi2_find_attrs(tb, DUALPI2_EXT_FIRST - 1, opt);
+	ext = dualpi2_find_attrs(tb, DUALPI2_EXT_FIRST - 1, RTA_DATA(opt),
+				 RTA_PAYLOAD(opt));
 	if (ext)
 		dualpi2_find_attrs(&tb[DUALPI2_EXT_FIRST],
 				   DUALPI2_MAX_RTT - DUALPI2_EXT_FIRST - 1,
-				   ext);
+				   RTA_DATA(ext), RTA_PAYLOAD(ext));
 
 	for (i = 0; i < ARRAY_SIZE(dualpi2_options); i++) {
 		const struct dualpi2_option *o = &dualpi2_options[i];
@@ -671,9 +703,332 @@ static void dualpi2_print_count(const char *key, const char *fmt, __u64 count)
 	print_lluint(key ? PRINT_ANY : PRINT_FP, key, fmt, count);
 }
 
-static void dualpi2_print_queue(const char *text, const char *json,
-				const struct tc_dualpi2_queue_xstats *q)
+/* Copies at most len bytes.  What the kernel did not send is zero. */
+static void dualpi2_copy(void *to, size_t size, const void *from, size_t len)
 {
+	memset(to, 0, size);
+	memcpy(to, from, len < size ? len : size);
+}
+
+static void dualpi2_copy_attr(void *to, size_t size, const struct rtattr *rta)
+{
+	dualpi2_copy(to, size, RTA_DATA(rta), RTA_PAYLOAD(rta));
+}
+
+/* To three digits: a bucket is up to an eighth wide. */
+static const char *dualpi2_format_ns(char *buf, __u64 ns)
+{
+	static const char *const units[] = { "ns", "us", "ms", "s" };
+	unsigned int unit = 0;
+	double num = ns;
+
+	for (; num >= 999.5 && unit < ARRAY_SIZE(units) - 1; unit++)
+		num /= 1000;
+	snprintf(buf, DUALPI2_BUF_SIZE, num < 999.5 ? "%.3g%s" : "%.0f%s", num,
+		 units[unit]);
+	return buf;
+}
+
+/* The delays of one queue: struct tc_dualpi2_delay and its histogram. */
+struct dualpi2_hist {
+	struct tc_dualpi2_delay delay;
+	const char *counts;	/* u64 each, at any address */
+	unsigned int len;	/* of them; the buckets behind these are empty */
+	__u64 count;		/* packets in all, those beyond included */
+};
+
+static __u64 dualpi2_hist_packets(const struct dualpi2_hist *h, unsigned int i)
+{
+	__u64 packets;
+
+	memcpy(&packets, h->counts + i * sizeof(packets), sizeof(packets));
+	return packets;
+}
+
+/* Where bucket i begins, and the one before it ends. */
+static __u64 dualpi2_hist_edge(const struct dualpi2_hist *h, unsigned int i)
+{
+	unsigned int shift = i < 8 ? 0 : i / 8 - 1;
+	__u64 edge = i < 8 ? i : 8 + i % 8;
+
+	edge *= h->delay.unit_ns;
+	if (shift >= 64 || edge > UINT64_MAX >> shift)
+		return UINT64_MAX;
+	return edge << shift;
+}
+
+static bool dualpi2_hist_read(struct dualpi2_hist *h,
+			      const struct rtattr *delay,
+			      const struct rtattr *hist)
+{
+	unsigned int i;
+
+	if (!delay)
+		return false;
+	*h = (struct dualpi2_hist) {};
+	dualpi2_copy_attr(&h->delay, sizeof(h->delay), delay);
+	if (!h->delay.unit_ns)
+		return false;
+
+	if (hist) {
+		h->counts = RTA_DATA(hist);
+		h->len = RTA_PAYLOAD(hist) / sizeof(__u64);
+		if (h->len > h->delay.buckets)
+			h->len = h->delay.buckets;
+	}
+	h->count = h->delay.beyond;
+	for (i = 0; i < h->len; i++)
+		h->count += dualpi2_hist_packets(h, i);
+	return true;
+}
+
+/* sum / count, where the sum starts again from 0 at 2^64 (14 days at 12 Gbit/s
+ * and 15 ms).  The buckets say about what it is: of the numbers that it may
+ * stand for, the one nearest to the middle of what they allow.  That is the
+ * right one as long as they allow for less than 2^64, and later off by half a
+ * bucket at most.
+ */
+static __u64 dualpi2_hist_mean(const struct dualpi2_hist *h)
+{
+	const double wrap = 4294967296.0 * 4294967296.0;
+	__u64 edge = dualpi2_hist_edge(h, h->delay.buckets);
+	double middle, wraps, mean;
+	unsigned int i;
+
+	if (h->delay.max_ns > edge)
+		middle = ((double)edge + h->delay.max_ns) / 2;
+	else
+		middle = edge;
+	middle *= h->delay.beyond;
+	for (i = 0, edge = 0; i < h->len; i++) {
+		double from = edge;
+
+		edge = dualpi2_hist_edge(h, i + 1);
+		middle += (from + edge) / 2 * dualpi2_hist_packets(h, i);
+	}
+
+	wraps = (middle - h->delay.sum_ns) / wrap + 0.5;
+	if (wraps < 0)
+		wraps = 0;
+	else if (wraps < wrap)
+		wraps = (__u64)wraps;
+	mean = (h->delay.sum_ns + wraps * wrap) / h->count + 0.5;
+	return mean < wrap ? (__u64)mean : UINT64_MAX;
+}
+
+/* The delay that so many in a thousand packets did not exceed: that of the
+ * packet of this rank, the packets of a bucket being spread evenly over it.
+ * Beyond the last bucket the greatest delay, which it is not more than.
+ */
+static __u64 dualpi2_hist_percentile(const struct dualpi2_hist *h,
+				     unsigned int permille, bool *beyond)
+{
+	unsigned int rest = 1000 - permille, i;
+	__u64 from, width, packets, ns;
+	double off;
+
+	/* count * permille / 1000, rounded up, without an overflow */
+	__u64 rank = h->count - h->count / 1000 * rest -
+		     h->count % 1000 * rest / 1000;
+
+	*beyond = false;
+	if (rank == h->count)
+		return h->delay.max_ns;
+	for (i = 0; i < h->len; i++) {
+		packets = dualpi2_hist_packets(h, i);
+		if (rank > packets) {
+			rank -= packets;
+			continue;
+		}
+		from = dualpi2_hist_edge(h, i);
+		width = dualpi2_hist_edge(h, i + 1) - from;
+		off = width * ((rank - 0.5) / packets);
+		ns = from + (off < width ? (__u64)off : width);
+		return ns < h->delay.max_ns ? ns : h->delay.max_ns;
+	}
+	*beyond = true;
+	return h->delay.max_ns;
+}
+
+static void dualpi2_print_buckets(const struct dualpi2_hist *h)
+{
+	unsigned int i;
+
+	open_json_array(PRINT_JSON, "buckets");
+	for (i = 0; i < h->len; i++) {
+		__u64 packets = dualpi2_hist_packets(h, i);
+
+		if (!packets)
+			continue;
+		open_json_object(NULL);
+		print_lluint(PRINT_JSON, "from-ns", NULL,
+			     dualpi2_hist_edge(h, i));
+		print_lluint(PRINT_JSON, "to-ns", NULL,
+			     dualpi2_hist_edge(h, i + 1));
+		print_lluint(PRINT_JSON, "packets", NULL, packets);
+		close_json_object();
+	}
+	close_json_array(PRINT_JSON, NULL);
+}
+
+static void dualpi2_print_delay(const struct dualpi2_hist *h)
+{
+	static const struct {
+		unsigned int permille;
+		const char *json_key;
+		const char *text;
+	} percentiles[] = {
+		{ 500, "p50-ns", " p50 %s" },
+		{ 900, "p90-ns", " p90 %s" },
+		{ 990, "p99-ns", " p99 %s" },
+		{ 999, "p999-ns", " p99.9 %s" },
+	};
+	__u64 edge = dualpi2_hist_edge(h, h->delay.buckets), ns;
+	char buf[DUALPI2_BUF_SIZE];
+	bool beyond;
+	unsigned int i;
+
+	open_json_object("delay");
+	if (h->count) {
+		ns = dualpi2_hist_mean(h);
+		print_lluint(PRINT_JSON, "mean-ns", NULL, ns);
+		print_string(PRINT_FP, NULL, " delay mean %s",
+			     dualpi2_format_ns(buf, ns));
+	} else {
+		print_null(PRINT_JSON, "mean-ns", NULL, NULL);
+		print_string(PRINT_FP, NULL, "%s", " delay of no packet yet");
+	}
+
+	for (i = 0; i < ARRAY_SIZE(percentiles); i++) {
+		if (!h->count) {
+			print_null(PRINT_JSON, percentiles[i].json_key, NULL,
+				   NULL);
+			continue;
+		}
+		ns = dualpi2_hist_percentile(h, percentiles[i].permille,
+					     &beyond);
+		print_lluint(PRINT_JSON, percentiles[i].json_key, NULL, ns);
+		*buf = '>';
+		dualpi2_format_ns(buf + beyond, beyond ? edge : ns);
+		print_string(PRINT_FP, NULL, percentiles[i].text, buf);
+	}
+
+	print_lluint(PRINT_JSON, "max-ns", NULL, h->delay.max_ns);
+	if (h->count)
+		print_string(PRINT_FP, NULL, " max %s",
+			     dualpi2_format_ns(buf, h->delay.max_ns));
+	print_lluint(PRINT_JSON, "count", NULL, h->count);
+	print_lluint(PRINT_JSON, "sum-ns", NULL, h->delay.sum_ns);
+	print_lluint(PRINT_JSON, "beyond", NULL, h->delay.beyond);
+	print_lluint(PRINT_JSON, "beyond-ns", NULL, edge);
+	print_uint(PRINT_JSON, "generation", NULL, h->delay.generation);
+	print_uint(PRINT_JSON, "unit-ns", NULL, h->delay.unit_ns);
+	dualpi2_print_buckets(h);
+	print_nl();
+	close_json_object();
+}
+
+struct dualpi2_part {
+	const char *json_key;
+	const char *text;
+	__u64 count;
+};
+
+/* As text a line with the sum and the parts that are not 0, if there are any;
+ * in JSON every part.
+ */
+static void dualpi2_print_parts(const char *text,
+				const struct dualpi2_part *parts,
+				unsigned int len)
+{
+	const char *before = " (";
+	bool any = false;
+	__u64 sum = 0;
+	unsigned int i;
+
+	for (i = 0; i < len; i++) {
+		print_lluint(PRINT_JSON, parts[i].json_key, NULL,
+			     parts[i].count);
+		any |= parts[i].count;
+		sum += parts[i].count;
+	}
+	if (!any)
+		return;
+
+	print_string(PRINT_FP, NULL, " %s", text);
+	print_lluint(PRINT_FP, NULL, " %llu", sum);
+	for (i = 0; i < len; i++) {
+		if (!parts[i].count)
+			continue;
+		print_string(PRINT_FP, NULL, "%s", before);
+		print_string(PRINT_FP, NULL, "%s", parts[i].text);
+		print_lluint(PRINT_FP, NULL, " %llu", parts[i].count);
+		before = ", ";
+	}
+	print_string(PRINT_FP, NULL, "%s", ")");
+	print_nl();
+}
+
+/* What struct tc_dualpi2_queue_xstats has too is printed with that. */
+static void dualpi2_print_counters(const struct tc_dualpi2_counters *n)
+{
+	const struct dualpi2_part not_ect[] = {
+		{ "not-ect-dropped-limit", "limit", n->not_ect_dropped_limit },
+		{ "not-ect-dropped-memory", "memory",
+		  n->not_ect_dropped_memory },
+		{ "not-ect-dropped-early", "early", n->not_ect_dropped_early },
+		{ "not-ect-dropped-aqm", "aqm", n->not_ect_dropped_aqm },
+		{ "not-ect-dropped-overload", "overload",
+		  n->not_ect_dropped_overload },
+		{ "not-ect-dropped-purge", "purge", n->not_ect_dropped_purge },
+	};
+	const struct dualpi2_part ect[] = {
+		{ "ect-dropped-limit", "limit", n->ect_dropped_limit },
+		{ "ect-dropped-memory", "memory", n->ect_dropped_memory },
+		{ "ect-dropped-early", "early", n->ect_dropped_early },
+		{ "ect-dropped-aqm", "aqm", n->ect_dropped_aqm },
+		{ "ect-dropped-overload", "overload", n->ect_dropped_overload },
+		{ "ect-dropped-purge", "purge", n->ect_dropped_purge },
+	};
+	const struct dualpi2_part bytes[] = {
+		{ "dropped-arrival-bytes", "arrival",
+		  n->dropped_arrival_bytes },
+		{ "dropped-aqm-bytes", "aqm", n->dropped_aqm_bytes },
+		{ "dropped-purge-bytes", "purge", n->dropped_purge_bytes },
+	};
+
+	dualpi2_print_count(NULL, " arrived %llu",
+			    n->arrived_not_ect + n->arrived_ect1 +
+			    n->arrived_ect0 + n->arrived_ce);
+	dualpi2_print_count("arrived-bytes", " (%llu bytes)", n->arrived_bytes);
+	dualpi2_print_count("arrived-not-ect", " not_ect %llu",
+			    n->arrived_not_ect);
+	dualpi2_print_count("arrived-ect1", " ect1 %llu", n->arrived_ect1);
+	dualpi2_print_count("arrived-ect0", " ect0 %llu", n->arrived_ect0);
+	dualpi2_print_count(NULL, " ce %llu", n->arrived_ce);
+	print_nl();
+	dualpi2_print_count("presented", " presented %llu", n->presented);
+	dualpi2_print_count("presented-bytes", " (%llu bytes)",
+			    n->presented_bytes);
+	dualpi2_print_count("forwarded", " forwarded %llu", n->forwarded);
+	dualpi2_print_count("forwarded-bytes", " (%llu bytes)",
+			    n->forwarded_bytes);
+	print_lluint(PRINT_JSON, "queued", NULL, n->queued);
+	print_lluint(PRINT_JSON, "queued-bytes", NULL, n->queued_bytes);
+	print_nl();
+	dualpi2_print_parts("dropped_not_ect", not_ect, ARRAY_SIZE(not_ect));
+	dualpi2_print_parts("dropped_ect", ect, ARRAY_SIZE(ect));
+	dualpi2_print_parts("dropped_bytes", bytes, ARRAY_SIZE(bytes));
+}
+
+static void dualpi2_print_queue(const char *text, const char *json,
+				const struct tc_dualpi2_queue_xstats *q,
+				struct rtattr *nest)
+{
+	struct rtattr *tb[TCA_DUALPI2_QUEUE_MAX + 1] = {};
+	struct tc_dualpi2_counters counters;
+	struct dualpi2_hist hist;
+
 	open_json_object(json);
 	print_string(PRINT_FP, NULL, "%s:", text);
 	dualpi2_print_count("enqueued", " enqueued %llu", q->enqueued);
@@ -710,13 +1065,96 @@ static void dualpi2_print_queue(const char *text, const char *json,
 			    q->dropped_overload);
 	dualpi2_print_count("dropped-purge", ", purge %llu)", q->dropped_purge);
 	print_nl();
+
+	if (nest)
+		dualpi2_find_attrs(tb, TCA_DUALPI2_QUEUE_MAX, RTA_DATA(nest),
+				   RTA_PAYLOAD(nest));
+	if (tb[TCA_DUALPI2_QUEUE_COUNTERS]) {
+		dualpi2_copy_attr(&counters, sizeof(counters),
+				  tb[TCA_DUALPI2_QUEUE_COUNTERS]);
+		dualpi2_print_counters(&counters);
+	}
+	if (dualpi2_hist_read(&hist, tb[TCA_DUALPI2_QUEUE_DELAY],
+			      tb[TCA_DUALPI2_QUEUE_HIST]))
+		dualpi2_print_delay(&hist);
 	close_json_object();
 }
 
-static void dualpi2_print_ext(const struct tc_dualpi2_ext_xstats *st)
+static bool dualpi2_is_leap(unsigned int year)
 {
-	dualpi2_print_queue("Classic", "classic", &st->c);
-	dualpi2_print_queue("L4S", "l4s", &st->l);
+	return (year % 4 == 0 && year % 100) || year % 400 == 0;
+}
+
+/* In UTC, to the millisecond.  gmtime() ends in 2038 where time_t has 32 bits. */
+static const char *dualpi2_format_date(char *buf, __u64 ns)
+{
+	static const unsigned int lengths[] = {
+		31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31,
+	};
+	unsigned int ms = ns % DUALPI2_NS_PER_SEC / DUALPI2_NS_PER_MS;
+	__u64 sec = ns / DUALPI2_NS_PER_SEC;
+	unsigned int day = sec / DUALPI2_SEC_PER_DAY, left, len;
+	unsigned int year = 1970, month = 0;
+
+	for (;; year++) {
+		len = dualpi2_is_leap(year) ? 366 : 365;
+		if (day < len)
+			break;
+		day -= len;
+	}
+	for (;; month++) {
+		len = lengths[month] + (month == 1 && dualpi2_is_leap(year));
+		if (day < len)
+			break;
+		day -= len;
+	}
+	left = sec % DUALPI2_SEC_PER_DAY;
+	snprintf(buf, DUALPI2_BUF_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
+		 year, month + 1, day + 1, left / 3600, left / 60 % 60,
+		 left % 60, ms);
+	return buf;
+}
+
+/* key NULL: only as text, and then nothing if there was no such time. */
+static void dualpi2_print_date(const char *key, const char *fmt, __u64 ns)
+{
+	char buf[DUALPI2_BUF_SIZE];
+
+	if (ns)
+		print_string(PRINT_ANY, key, fmt, dualpi2_format_date(buf, ns));
+	else
+		print_null(PRINT_JSON, key, NULL, NULL);
+}
+
+/* The last overload, or the present one, which has no end.  As text nothing if
+ * there was none.
+ */
+static void dualpi2_print_overload(const struct tc_dualpi2_overload *o)
+{
+	bool ended = o->start_ns && !o->now;
+
+	dualpi2_print_date("overload-start", "overload_start %s", o->start_ns);
+	dualpi2_print_date("overload-end", " overload_end %s",
+			   ended ? o->start_ns + o->duration_ns : 0);
+	print_lluint(PRINT_JSON, "overload-start-ns", NULL, o->start_ns);
+	print_lluint(PRINT_JSON, "overload-duration-ns", NULL, o->duration_ns);
+	print_lluint(PRINT_JSON, "overload-reports", NULL, o->reports);
+	if (!o->start_ns)
+		return;
+	print_float(PRINT_FP, NULL, " overload_duration %.3fs",
+		    o->duration_ns / 1e9);
+	print_lluint(PRINT_FP, NULL, " overload_reports %llu", o->reports);
+	print_nl();
+}
+
+static void dualpi2_print_ext(const struct tc_dualpi2_ext_xstats *st,
+			      struct rtattr *tb[])
+{
+	struct tc_dualpi2_overload overload;
+
+	dualpi2_print_queue("Classic", "classic", &st->c,
+			    tb[TCA_DUALPI2_STATS_C]);
+	dualpi2_print_queue("L4S", "l4s", &st->l, tb[TCA_DUALPI2_STATS_L]);
 
 	print_float(PRINT_ANY, "prob-c", "prob_c %f",
 		    dualpi2_probability(st->prob_c));
@@ -738,31 +1176,72 @@ static void dualpi2_print_ext(const struct tc_dualpi2_ext_xstats *st)
 	dualpi2_print_count("mark-failed", " mark_failed %llu",
 			    st->mark_failed);
 	print_nl();
+	if (tb[TCA_DUALPI2_STATS_OVERLOAD]) {
+		dualpi2_copy_attr(&overload, sizeof(overload),
+				  tb[TCA_DUALPI2_STATS_OVERLOAD]);
+		dualpi2_print_overload(&overload);
+	}
 }
 
-/* Copies at most len bytes.  What the kernel did not send is zero. */
-static void dualpi2_copy(void *to, size_t size, const void *from, size_t len)
+/* Statistics with one queue and nothing else are those of its class. */
+static bool dualpi2_print_class(const struct tc_dualpi2_ext_xstats *st,
+				struct rtattr *tb[])
 {
-	memset(to, 0, size);
-	memcpy(to, from, len < size ? len : size);
+	struct rtattr *c = tb[TCA_DUALPI2_STATS_C];
+	struct rtattr *l = tb[TCA_DUALPI2_STATS_L];
+
+	if (!c == !l || tb[TCA_DUALPI2_STATS_OVERLOAD])
+		return false;
+	if (c)
+		dualpi2_print_queue("Classic", "classic", &st->c, c);
+	else
+		dualpi2_print_queue("L4S", "l4s", &st->l, l);
+	return true;
+}
+
+/* The extension's struct, and the attributes behind it. */
+static bool dualpi2_read_ext(struct tc_dualpi2_ext_xstats *ext,
+			     struct rtattr *tb[], char *data, size_t len)
+{
+	const size_t head = offsetof(struct tc_dualpi2_ext_xstats, c);
+
+	if (len < TC_DUALPI2_EXT_XSTATS_OFFSET + head)
+		return false;
+	data += TC_DUALPI2_EXT_XSTATS_OFFSET;
+	len -= TC_DUALPI2_EXT_XSTATS_OFFSET;
+	dualpi2_copy(ext, sizeof(*ext), data, head);
+	if (ext->magic != TC_DUALPI2_EXT_XSTATS_MAGIC || ext->size < head)
+		return false;
+	if (ext->size >= len) {
+		dualpi2_copy(ext, sizeof(*ext), data, len);
+		return true;
+	}
+	len -= ext->size;
+	data += ext->size;
+	if (ext->size % RTA_ALIGNTO == 0)
+		dualpi2_find_attrs(tb, TCA_DUALPI2_STATS_MAX,
+				   (struct rtattr *)data, len);
+	dualpi2_copy(ext, sizeof(*ext), data - ext->size, ext->size);
+	return true;
 }
 
 static int dualpi2_print_xstats(const struct qdisc_util *qu,
 				FILE *f, struct rtattr *xstats)
 {
-	const size_t ext_head = offsetof(struct tc_dualpi2_ext_xstats, c);
+	struct rtattr *tb[TCA_DUALPI2_STATS_MAX + 1] = {};
 	struct tc_dualpi2_ext_xstats ext;
 	struct tc_dualpi2_xstats st;
-	const char *data;
-	size_t len;
+	bool extended;
 
 	if (!xstats)
 		return 0;
 
-	data = RTA_DATA(xstats);
-	len = RTA_PAYLOAD(xstats);
-	dualpi2_copy(&st, sizeof(st), data, len);
+	extended = dualpi2_read_ext(&ext, tb, RTA_DATA(xstats),
+				    RTA_PAYLOAD(xstats));
+	if (extended && dualpi2_print_class(&ext, tb))
+		return 0;
 
+	dualpi2_copy_attr(&st, sizeof(st), xstats);
 	print_float(PRINT_ANY, "prob", "prob %f",
 		    dualpi2_probability(st.prob));
 	print_uint(PRINT_ANY, "delay-c", " delay_c %uus", st.delay_c);
@@ -787,15 +1266,8 @@ static int dualpi2_print_xstats(const struct qdisc_util *qu,
 		   st.memory_limit);
 	print_nl();
 
-	if (len < TC_DUALPI2_EXT_XSTATS_OFFSET + ext_head)
-		return 0;
-	data += TC_DUALPI2_EXT_XSTATS_OFFSET;
-	len -= TC_DUALPI2_EXT_XSTATS_OFFSET;
-	dualpi2_copy(&ext, sizeof(ext), data, ext_head);
-	if (ext.magic != TC_DUALPI2_EXT_XSTATS_MAGIC || ext.size < ext_head)
-		return 0;
-	dualpi2_copy(&ext, sizeof(ext), data, ext.size < len ? ext.size : len);
-	dualpi2_print_ext(&ext);
+	if (extended)
+		dualpi2_print_ext(&ext, tb);
 	return 0;
 }
 

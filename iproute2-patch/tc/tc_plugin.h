@@ -50,6 +50,8 @@ enum color_attr {
 
 void open_json_object(const char *str);
 void close_json_object(void);
+void open_json_array(enum output_type type, const char *delim);
+void close_json_array(enum output_type type, const char *delim);
 void print_nl(void);
 
 int print_color_uint(enum output_type t, enum color_attr color,

@@ -12,8 +12,12 @@ patch=$root/iproute2-patch
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-"${CC:-gcc}" -std=gnu11 -g -O1 -Wall -Wextra -Werror \
-	-fsanitize=address,undefined -fno-sanitize-recover=all \
-	-DDUALPI2_PLUGIN "-I$root/include/uapi" "-I$patch/tc" \
-	-o "$work/test_q_dualpi2" "$patch/tests/test_q_dualpi2.c" "$patch/tc/q_dualpi2.c"
+compile() {
+	"${CC:-gcc}" -std=gnu11 -g -O1 -Wall -Wextra -Werror \
+		-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all \
+		-DDUALPI2_PLUGIN "-I$root/include/uapi" "-I$patch/tc" "$@"
+}
+# The front end of the version before the statistics had attributes: it has to go on working.
+compile -Ddualpi2_qdisc_util=dualpi2_old_qdisc_util -c -o "$work/old.o" "$patch/tests/old/q_dualpi2.c"
+compile -o "$work/test_q_dualpi2" "$patch/tests/test_q_dualpi2.c" "$patch/tc/q_dualpi2.c" "$work/old.o"
 "$work/test_q_dualpi2" "$patch/man/man8/tc-dualpi2.8" "$patch/bash-completion/tc-dualpi2"

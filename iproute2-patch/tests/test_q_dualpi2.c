@@ -15,13 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tc_plugin.h"
 
 #include <linux/dualpi2.h>
+#include <linux/gen_stats.h>
 
-#define TEXT_SIZE	8192
+#define TEXT_SIZE	65536
 #define MSG_SIZE	4096
 #define ARGS_MAX	64
 
@@ -98,18 +100,39 @@ void print_nl(void)
 		emit("\n");
 }
 
+/* An object in an array has no key. */
 void open_json_object(const char *str)
 {
-	if (emit_key(PRINT_JSON, str)) {
-		emit("{");
-		json_comma = false;
-	}
+	if (!json)
+		return;
+	if (str)
+		emit_key(PRINT_JSON, str);
+	else
+		emit("%s", json_comma ? "," : "");
+	emit("{");
+	json_comma = false;
 }
 
 void close_json_object(void)
 {
 	if (json) {
 		emit("}");
+		json_comma = true;
+	}
+}
+
+void open_json_array(enum output_type type, const char *delim)
+{
+	if (emit_key(type, delim)) {
+		emit("[");
+		json_comma = false;
+	}
+}
+
+void close_json_array(enum output_type type, const char *delim)
+{
+	if (json) {
+		emit("]");
 		json_comma = true;
 	}
 }
@@ -150,6 +173,11 @@ static union {
 	struct nlmsghdr n;
 	char bytes[MSG_SIZE];
 } msg;
+
+/* That of the version before the statistics had attributes (run.sh). */
+struct qdisc_util dualpi2_old_qdisc_util __attribute__((weak));
+
+static const struct qdisc_util *front_end = &dualpi2_qdisc_util;
 
 static char errors[TEXT_SIZE];
 static FILE *error_file;
@@ -246,11 +274,9 @@ static int print(bool as_json, bool xstats, const struct rtattr *rta)
 	out_len = 0;
 	out[0] = 0;
 	if (xstats)
-		ret = dualpi2_qdisc_util.print_xstats(&dualpi2_qdisc_util,
-						      stdout, copy);
+		ret = front_end->print_xstats(front_end, stdout, copy);
 	else
-		ret = dualpi2_qdisc_util.print_qopt(&dualpi2_qdisc_util,
-						    stdout, copy);
+		ret = front_end->print_qopt(front_end, stdout, copy);
 	free(copy);
 	return ret;
 }
@@ -368,6 +394,15 @@ static const struct {
 	{ "ramp 4294967us", "2{3408{2:4:4294967}}" },
 	{ "recur", "2{3408{3:1:0}}" },
 	{ "random", "2{3408{3:1:1}}" },
+	{ "p_cmax 0", "2{3408{4:1:0}}" },
+	{ "p_cmax 100%", "2{3408{4:1:100}}" },
+	{ "hist_c 1", "2{3408{5:4:1}}" },
+	{ "hist_c 16384us", "2{3408{5:4:16384}}" },
+	{ "hist_l 1us", "2{3408{6:4:1}}" },
+	{ "hist_l 16.384ms", "2{3408{6:4:16384}}" },
+	{ "overload_report 0", "2{3408{7:4:0}}" },
+	{ "overload_report 100ms", "2{3408{7:4:100000}}" },
+	{ "overload_report 4294967295us", "2{3408{7:4:4294967295}}" },
 	/* The order of the words does not matter ... */
 	{ "limit 5 target 6 no_l4s ramp 7", "2{1:4:5 3:4:6 3408{2:4:7 1:1:0}}" },
 	{ "ramp 7 no_l4s target 6 limit 5", "2{1:4:5 3:4:6 3408{2:4:7 1:1:0}}" },
@@ -464,6 +499,30 @@ static const struct {
 	  "classic_protection: \"10.5%\" is not a percentage; expected 0% to 100%" },
 	{ "ramp 4.3s",
 	  "ramp: \"4.3s\" is not in range; expected 0us to 4.294967s" },
+	{ "p_cmax 101",
+	  "p_cmax: \"101\" is not in range; expected 0% to 100%" },
+	{ "p_cmax 0.5",
+	  "p_cmax: \"0.5\" is not a percentage; expected 0% to 100%" },
+	{ "hist_c 0",
+	  "hist_c: \"0\" is not in range; expected 1us to 16.384ms" },
+	{ "hist_c 16385us",
+	  "hist_c: \"16385us\" is not in range; expected 1us to 16.384ms" },
+	{ "hist_l 0",
+	  "hist_l: \"0\" is not in range; expected 1us to 16.384ms" },
+	{ "hist_l 16385us",
+	  "hist_l: \"16385us\" is not in range; expected 1us to 16.384ms" },
+	{ "hist_l wide",
+	  "hist_l: \"wide\" is not a time; expected 1us to 16.384ms" },
+	{ "overload_report 1",
+	  "overload_report: \"1\" is not in range; expected 0us, or 100ms to 4294.967295s" },
+	{ "overload_report 99999us",
+	  "overload_report: \"99999us\" is not in range; expected 0us, or 100ms to 4294.967295s" },
+	{ "overload_report 4295s",
+	  "overload_report: \"4295s\" is not in range; expected 0us, or 100ms to 4294.967295s" },
+	{ "overload_report never",
+	  "overload_report: \"never\" is not a time; expected 0us, or 100ms to 4294.967295s" },
+	{ "overload_report",
+	  "overload_report: the value is missing; expected 0us, or 100ms to 4294.967295s" },
 	{ "target 5ms target 6ms",
 	  "target: duplicate, \"6ms\" is the second value; expected once" },
 	{ "step_thresh 5ms step_thresh 6p",
@@ -576,6 +635,7 @@ static const char *const words[] = {
 	"coupling_factor", "classic_protection", "drop_on_overload", "overflow",
 	"drop_enqueue", "drop_dequeue", "l4s_ect", "cla_ect", "any_ect",
 	"split_gso", "no_split_gso", "recur", "random", "l4s", "no_l4s",
+	"p_cmax", "hist_c", "hist_l", "overload_report",
 };
 
 /* Whether text has word, not as part of a longer one.  A man page may set it
@@ -677,6 +737,12 @@ static const struct {
 	  "\"ramp\":400,\"signal\":\"recur\",\"l4s\":true" },
 	{ "no_l4s ramp 0 random", "ramp 0us random no_l4s ",
 	  "\"ramp\":0,\"signal\":\"random\",\"l4s\":false" },
+	{ "p_cmax 0 hist_c 64us hist_l 8us overload_report 1s",
+	  "hist_c 64us hist_l 8us overload_report 1s ",
+	  "\"p-cmax\":0,\"hist-c\":64,\"hist-l\":8,\"overload-report\":1000000" },
+	{ "overload_report 0 hist_l 1 hist_c 16384 p_cmax 30 random ramp 5 no_l4s",
+	  "ramp 5us random p_cmax 30% hist_c 16.384ms hist_l 1us overload_report 0us no_l4s ",
+	  "\"ramp\":5,\"signal\":\"random\",\"p-cmax\":30,\"hist-c\":16384,\"hist-l\":1,\"overload-report\":0,\"l4s\":false" },
 	{ "target 1us", "target 1us ", "\"target\":1" },
 	{ "target 999us", "target 999us ", "\"target\":999" },
 	{ "target 1500us", "target 1.5ms ", "\"target\":1500" },
@@ -849,11 +915,10 @@ static void test_random_commands(void)
 			const char *word = words[random() % ARRAY_SIZE(words)];
 
 			to += sprintf(to, "%s ", word);
-			/* The first eleven and two more have a value. */
 			if (random() % 20 &&
 			    (strcmp(word, "classic_protection") == 0 ||
 			     strcmp(word, "coupling_factor") == 0 ||
-			     strstr("limit memlimit max_rtt typical_rtt target tupdate alpha beta step_thresh ramp min_qlen_step",
+			     strstr("limit memlimit max_rtt typical_rtt target tupdate alpha beta step_thresh ramp min_qlen_step p_cmax hist_c hist_l overload_report",
 				    word)))
 				to += sprintf(to, "%s ", values[random() %
 					      ARRAY_SIZE(values)]);
@@ -866,8 +931,8 @@ static void test_random_commands(void)
 			continue;
 		}
 		taken++;
-		/* That L4S is on shows in the text by nothing. */
-		if (has_word(line, "l4s"))
+		/* That L4S is on, or p_cmax 0, shows in the text by nothing. */
+		if (has_word(line, "l4s") || has_word(line, "p_cmax 0"))
 			continue;
 		if (!round_trip()) {
 			comment("command", line);
@@ -1052,6 +1117,765 @@ static void test_credit(void)
 	}
 }
 
+/* ---- statistics in attributes ---- */
+
+/* One queue as the kernel would send it; no histogram if it has no packets. */
+struct queue {
+	struct tc_dualpi2_counters counters;
+	struct tc_dualpi2_delay delay;
+	__u64 hist[96];
+};
+
+/* From the description in the ABI. */
+static __u64 bucket_begin(__u64 unit_ns, unsigned int i)
+{
+	return (i < 8 ? i : (8ULL + i % 8) << (i / 8 - 1)) * unit_ns;
+}
+
+static void queue_begin(struct queue *q, __u32 unit_ns)
+{
+	memset(q, 0, sizeof(*q));
+	q->delay.unit_ns = unit_ns;
+	q->delay.buckets = ARRAY_SIZE(q->hist);
+	q->delay.generation = 3;
+}
+
+static void queue_packet(struct queue *q, __u64 ns)
+{
+	unsigned int i = 0;
+
+	while (i < q->delay.buckets &&
+	       ns >= bucket_begin(q->delay.unit_ns, i + 1))
+		i++;
+	if (i < q->delay.buckets)
+		q->hist[i]++;
+	else
+		q->delay.beyond++;
+	q->delay.sum_ns += ns;
+	if (ns > q->delay.max_ns)
+		q->delay.max_ns = ns;
+}
+
+static struct rtattr *app;
+
+/* The attribute's payload is that of set_xstats(), and what is added to it. */
+static void app_begin(void)
+{
+	set_xstats(TC_DUALPI2_EXT_XSTATS_MAGIC,
+		   sizeof(struct tc_dualpi2_ext_xstats));
+	memset(&msg, 0, sizeof(msg));
+	msg.n.nlmsg_len = NLMSG_LENGTH(0);
+	app = addattr_nest(&msg.n, MSG_SIZE, TCA_STATS_APP);
+	memcpy(RTA_DATA(app), RTA_DATA(&stats.rta), XSTATS_SIZE);
+	msg.n.nlmsg_len += XSTATS_SIZE;
+}
+
+static void app_add(int type, const void *data, int len)
+{
+	if (addattr_l(&msg.n, MSG_SIZE, type, data, len))
+		exit(1);
+}
+
+static void app_queue(int type, const struct queue *q)
+{
+	struct rtattr *nest = addattr_nest(&msg.n, MSG_SIZE,
+					   type | NLA_F_NESTED);
+	unsigned int len = ARRAY_SIZE(q->hist);
+
+	while (len && !q->hist[len - 1])
+		len--;
+	app_add(TCA_DUALPI2_QUEUE_COUNTERS, &q->counters, sizeof(q->counters));
+	app_add(TCA_DUALPI2_QUEUE_DELAY, &q->delay, sizeof(q->delay));
+	app_add(TCA_DUALPI2_QUEUE_HIST, q->hist, len * sizeof(*q->hist));
+	addattr_nest_end(&msg.n, nest);
+}
+
+static void print_app(bool as_json)
+{
+	addattr_nest_end(&msg.n, app);
+	if (print(as_json, true, app)) {
+		puts("Bail out! statistics are not printed");
+		exit(1);
+	}
+}
+
+/* The text from the line that begins with what, up to the one before end. */
+static const char *piece(const char *what, const char *end)
+{
+	char *from = strstr(out, what), *to;
+
+	if (!from)
+		return "";
+	to = strstr(from, end);
+	if (to)
+		*to = 0;
+	return from;
+}
+
+/* Of the first object "delay". */
+static __u64 json_number(const char *key)
+{
+	const char *at = strstr(out, "\"delay\":{");
+	char want[64];
+
+	sprintf(want, "\"%s\":", key);
+	at = at ? strstr(at, want) : NULL;
+	return at ? strtoull(at + strlen(want), NULL, 10) : UINT64_MAX;
+}
+
+/* Numbers from 201 and 301 on, and delays that are known. */
+static void set_queues(struct queue *c, struct queue *l)
+{
+	__u64 *n = (__u64 *)&c->counters;
+	unsigned int i;
+
+	queue_begin(c, 65536);
+	queue_begin(l, 8192);
+	for (i = 0; i < sizeof(c->counters) / sizeof(*n); i++) {
+		n[i] = 201 + i;
+		((__u64 *)&l->counters)[i] = 301 + i;
+	}
+	for (i = 0; i < 9; i++)
+		queue_packet(c, 15000000);
+	queue_packet(c, 41000000);
+	for (i = 0; i < 1000; i++)
+		queue_packet(l, 400000);
+	queue_packet(l, 812);
+	l->counters.arrived_ect1 = 4294967296;
+	l->counters.forwarded = UINT64_MAX;
+}
+
+#define NEW_CLASSIC \
+	" arrived 810 (205 bytes) not_ect 201 ect1 202 ect0 203 ce 204\n" \
+	" presented 206 (207 bytes) forwarded 208 (209 bytes)\n" \
+	" dropped_not_ect 1305 (limit 215, memory 216, early 217, aqm 218, overload 219, purge 220)\n" \
+	" dropped_ect 1341 (limit 221, memory 222, early 223, aqm 224, overload 225, purge 226)\n" \
+	" dropped_bytes 684 (arrival 227, aqm 228, purge 229)\n" \
+	" delay mean 17.6ms p50 15.2ms p90 15.7ms p99 41ms p99.9 41ms max 41ms\n"
+
+#define NEW_L4S \
+	" arrived 4294968204 (305 bytes) not_ect 301 ect1 4294967296 ect0 303 ce 304\n" \
+	" presented 306 (307 bytes) forwarded 18446744073709551615 (309 bytes)\n" \
+	" dropped_not_ect 1905 (limit 315, memory 316, early 317, aqm 318, overload 319, purge 320)\n" \
+	" dropped_ect 1941 (limit 321, memory 322, early 323, aqm 324, overload 325, purge 326)\n" \
+	" dropped_bytes 984 (arrival 327, aqm 328, purge 329)\n" \
+	" delay mean 400us p50 400us p90 400us p99 400us p99.9 400us max 400us\n"
+
+#define NEW_CLASSIC_JSON \
+	",\"arrived-bytes\":205,\"arrived-not-ect\":201,\"arrived-ect1\":202,\"arrived-ect0\":203,\"presented\":206,\"presented-bytes\":207,\"forwarded\":208,\"forwarded-bytes\":209,\"queued\":210,\"queued-bytes\":211" \
+	",\"not-ect-dropped-limit\":215,\"not-ect-dropped-memory\":216,\"not-ect-dropped-early\":217,\"not-ect-dropped-aqm\":218,\"not-ect-dropped-overload\":219,\"not-ect-dropped-purge\":220" \
+	",\"ect-dropped-limit\":221,\"ect-dropped-memory\":222,\"ect-dropped-early\":223,\"ect-dropped-aqm\":224,\"ect-dropped-overload\":225,\"ect-dropped-purge\":226" \
+	",\"dropped-arrival-bytes\":227,\"dropped-aqm-bytes\":228,\"dropped-purge-bytes\":229" \
+	",\"delay\":{\"mean-ns\":17600000,\"p50-ns\":15204352,\"p90-ns\":15670385,\"p99-ns\":41000000,\"p999-ns\":41000000,\"max-ns\":41000000,\"count\":10,\"sum-ns\":176000000,\"beyond\":0,\"beyond-ns\":1073741824,\"generation\":3,\"unit-ns\":65536" \
+	",\"buckets\":[{\"from-ns\":14680064,\"to-ns\":15728640,\"packets\":9},{\"from-ns\":37748736,\"to-ns\":41943040,\"packets\":1}]}"
+
+static void test_queues_printed(void)
+{
+	const struct tc_dualpi2_overload overload = {
+		.count = 2, .total_ns = 3, .reports = 4294967296,
+		.start_ns = 1795296376123456789, .duration_ns = 1234567890,
+	};
+	struct queue c, l;
+
+	set_queues(&c, &l);
+	app_begin();
+	app_queue(TCA_DUALPI2_STATS_C, &c);
+	app_queue(TCA_DUALPI2_STATS_L, &l);
+	app_add(TCA_DUALPI2_STATS_OVERLOAD, &overload, sizeof(overload));
+
+	print_app(false);
+	check_text("statistics of a queue are printed behind its block",
+		   piece("prob ", "L4S:"), XSTATS_TEXT CLASSIC_TEXT NEW_CLASSIC);
+	print_app(false);
+	check_text("counters at 2^32 and 2^64 are printed right",
+		   piece(" arrived 42949", "prob_c"), NEW_L4S);
+	print_app(false);
+	check_text("the last overload is printed at the end",
+		   piece("unparsed ", "\377"),
+		   "unparsed 401 filter_dropped 402 gso_failed 403 mark_failed 404\n"
+		   "overload_start 2026-11-21T21:26:16.123Z overload_end 2026-11-21T21:26:17.358Z overload_duration 1.235s overload_reports 4294967296\n");
+
+	print_app(true);
+	check_text("statistics of a queue are printed in its JSON object",
+		   piece(",\"arrived-bytes\":205", "},\"l4s\""), NEW_CLASSIC_JSON);
+	print_app(true);
+	check_text("the last overload is printed in JSON",
+		   piece(",\"overload-start\"", "\377"),
+		   ",\"overload-start\":\"2026-11-21T21:26:16.123Z\",\"overload-end\":\"2026-11-21T21:26:17.358Z\",\"overload-start-ns\":1795296376123456789,\"overload-duration-ns\":1234567890,\"overload-reports\":4294967296");
+}
+
+static void test_empty_queue(void)
+{
+	char want[TEXT_SIZE], *to = want;
+	static const char *const keys[] = {
+		"arrived-bytes", "arrived-not-ect", "arrived-ect1",
+		"arrived-ect0", "presented", "presented-bytes", "forwarded",
+		"forwarded-bytes", "queued", "queued-bytes",
+		"not-ect-dropped-limit", "not-ect-dropped-memory",
+		"not-ect-dropped-early", "not-ect-dropped-aqm",
+		"not-ect-dropped-overload", "not-ect-dropped-purge",
+		"ect-dropped-limit", "ect-dropped-memory", "ect-dropped-early",
+		"ect-dropped-aqm", "ect-dropped-overload", "ect-dropped-purge",
+		"dropped-arrival-bytes", "dropped-aqm-bytes",
+		"dropped-purge-bytes",
+	};
+	struct queue l;
+	unsigned int i;
+
+	queue_begin(&l, 8192);
+	app_begin();
+	app_queue(TCA_DUALPI2_STATS_L, &l);
+	print_app(false);
+	check_text("counters and delays of no packet are short as text",
+		   piece(" arrived", "\377"),
+		   " arrived 0 (0 bytes) not_ect 0 ect1 0 ect0 0 ce 0\n"
+		   " presented 0 (0 bytes) forwarded 0 (0 bytes)\n"
+		   " delay of no packet yet\n");
+	print_app(true);
+	for (i = 0; i < ARRAY_SIZE(keys); i++)
+		to += sprintf(to, ",\"%s\":0", keys[i]);
+	strcpy(to, ",\"delay\":{\"mean-ns\":null,\"p50-ns\":null,\"p90-ns\":null,\"p99-ns\":null,\"p999-ns\":null,\"max-ns\":0,\"count\":0,\"sum-ns\":0,\"beyond\":0,\"beyond-ns\":134217728,\"generation\":3,\"unit-ns\":8192,\"buckets\":[]}}");
+	check_text("counters and delays of no packet are complete in JSON",
+		   piece(",\"arrived-bytes\"", "\377"), want);
+
+	l.counters.not_ect_dropped_aqm = 7;
+	l.counters.ect_dropped_purge = UINT64_MAX;
+	l.counters.ect_dropped_early = 1;
+	l.counters.dropped_aqm_bytes = 9;
+	app_begin();
+	app_queue(TCA_DUALPI2_STATS_L, &l);
+	print_app(false);
+	check_text("causes of no drop are left out of the text",
+		   piece(" dropped_not", " delay"),
+		   " dropped_not_ect 7 (aqm 7)\n"
+		   " dropped_ect 0 (early 1, purge 18446744073709551615)\n"
+		   " dropped_bytes 9 (aqm 9)\n");
+}
+
+static void test_class(void)
+{
+	const struct tc_dualpi2_overload overload = {};
+	struct queue c, l;
+
+	set_queues(&c, &l);
+	app_begin();
+	app_queue(TCA_DUALPI2_STATS_C, &c);
+	print_app(false);
+	check_text("the class of the Classic queue shows that and nothing else",
+		   out, CLASSIC_TEXT NEW_CLASSIC);
+	print_app(true);
+	check(strncmp(out, "\"classic\":{\"enqueued\":101,", 26) == 0 &&
+	      !strstr(out, "l4s") && !strstr(out, "prob"),
+	      "the class of the Classic queue has one object in JSON");
+
+	app_begin();
+	app_queue(TCA_DUALPI2_STATS_L, &l);
+	print_app(false);
+	check(strncmp(out, "L4S: enqueued 18446744073709551595 ", 35) == 0 &&
+	      strstr(out, NEW_L4S) && !strstr(out, "Classic") &&
+	      !strstr(out, "prob"),
+	      "the class of the L4S queue shows that and nothing else");
+	print_app(true);
+	check(strncmp(out, "\"l4s\":{\"enqueued\":", 18) == 0 &&
+	      !strstr(out, "\"classic\"") && !strstr(out, "prob"),
+	      "the class of the L4S queue has one object in JSON");
+
+	app_add(TCA_DUALPI2_STATS_OVERLOAD, &overload, sizeof(overload));
+	print_app(false);
+	check(strncmp(out, "prob ", 5) == 0 && strstr(out, "Classic:"),
+	      "one queue and an overload are no class");
+}
+
+/* One packet of each delay of count, sorted: do the percentiles lie in the
+ * bucket of the packet of that rank?
+ */
+static bool percentiles_hold(const struct queue *q, const __u64 *ns,
+			     unsigned int count)
+{
+	static const struct {
+		const char *key;
+		unsigned int permille;
+	} cases[] = {
+		{ "p50-ns", 500 }, { "p90-ns", 900 }, { "p99-ns", 990 },
+		{ "p999-ns", 999 },
+	};
+	__u64 got, before = 0, low = 0, high = 0;
+	unsigned int i, b;
+
+	app_begin();
+	app_queue(TCA_DUALPI2_STATS_C, q);
+	print_app(true);
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		unsigned int rank = (count * cases[i].permille + 999) / 1000;
+		__u64 want = ns[rank - 1];
+
+		got = json_number(cases[i].key);
+		for (b = 0; b < q->delay.buckets; b++) {
+			low = bucket_begin(q->delay.unit_ns, b);
+			high = bucket_begin(q->delay.unit_ns, b + 1);
+			if (want < high)
+				break;
+		}
+		if (want >= high) {	/* beyond the last one */
+			low = q->delay.max_ns;
+			high = low;
+		}
+		if (got < low || got > high || got < before ||
+		    got > q->delay.max_ns) {
+			printf("# %s of %u packets is %llu, not %llu\n",
+			       cases[i].key, count, (unsigned long long)got,
+			       (unsigned long long)want);
+			return false;
+		}
+		before = got;
+	}
+	return json_number("count") == count &&
+	       json_number("max-ns") == ns[count - 1];
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const __u64 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void test_percentiles(void)
+{
+	static const unsigned int counts[] = {
+		1, 2, 3, 9, 10, 11, 99, 100, 101, 999, 1000, 1001, 5000,
+	};
+	static __u64 ns[5000];
+	unsigned int i, round, bad = 0;
+	struct queue q;
+
+	srandom(9332);
+	for (round = 0; round < 500; round++) {
+		unsigned int count = counts[round % ARRAY_SIZE(counts)];
+		__u32 unit = 1024U << random() % 15;
+		unsigned int bits = 1 + random() % 36;
+
+		queue_begin(&q, unit);
+		for (i = 0; i < count; i++) {
+			ns[i] = (((__u64)random() << 31) | random()) &
+				((1ULL << bits) - 1);
+			queue_packet(&q, ns[i]);
+		}
+		qsort(ns, count, sizeof(*ns), by_size);
+		bad += !percentiles_hold(&q, ns, count);
+	}
+	check(!bad, "percentiles lie in the bucket of the packet of their rank");
+
+	/* 2^62 packets: a product with 1000 would not fit. */
+	queue_begin(&q, 1024);
+	q.hist[20] = 1ULL << 62;
+	q.hist[40] = 1ULL << 55;
+	q.delay.max_ns = bucket_begin(1024, 41) - 1;
+	app_begin();
+	app_queue(TCA_DUALPI2_STATS_C, &q);
+	print_app(true);
+	check(json_number("p99-ns") >= bucket_begin(1024, 20) &&
+	      json_number("p99-ns") <= bucket_begin(1024, 21) &&
+	      json_number("p999-ns") >= bucket_begin(1024, 40) &&
+	      json_number("p999-ns") <= bucket_begin(1024, 41),
+	      "percentiles of 2^62 packets are right");
+
+	/* Of 1000 packets in a bucket the 500th is in its middle. */
+	queue_begin(&q, 1024);
+	q.hist[16] = 1000;
+	q.delay.max_ns = 18431;
+	app_begin();
+	app_queue(TCA_DUALPI2_STATS_C, &q);
+	print_app(true);
+	check(json_number("p50-ns") == 16384 + 1022 &&
+	      json_number("p90-ns") == 16384 + 1842,
+	      "percentiles are interpolated within a bucket");
+	q.delay.max_ns = 17000;
+	app_begin();
+	app_queue(TCA_DUALPI2_STATS_C, &q);
+	print_app(true);
+	check(json_number("p50-ns") == 17000 && json_number("p99-ns") == 17000,
+	      "a percentile is not beyond the maximum");
+}
+
+static void test_beyond(void)
+{
+	struct queue q;
+	unsigned int i;
+
+	queue_begin(&q, 8192);
+	for (i = 0; i < 98; i++)
+		queue_packet(&q, 1000000);
+	queue_packet(&q, 140000000);
+	queue_packet(&q, 2000000000);
+	app_begin();
+	app_queue(TCA_DUALPI2_STATS_L, &q);
+	print_app(false);
+	check_text("a percentile beyond the last bucket says so as text",
+		   piece(" delay", "\377"),
+		   " delay mean 22.4ms p50 1.02ms p90 1.04ms p99 >134ms p99.9 2s max 2s\n");
+	print_app(true);
+	check(json_number("p99-ns") == 2000000000 &&
+	      json_number("beyond") == 2 && json_number("count") == 100 &&
+	      json_number("beyond-ns") == 134217728,
+	      "a percentile beyond the last bucket is the maximum in JSON");
+}
+
+static void test_mean(void)
+{
+	/* 12 Gbit/s of 1000 bytes at 15 ms: after 14 days it starts again. */
+	static const __u64 counts[] = {
+		1000000, 1ULL << 40, 1229782938247ULL, 3000000000000ULL,
+		9000000000000ULL,
+	};
+	struct queue q;
+	unsigned int i;
+	__u64 got;
+
+	for (i = 0; i < ARRAY_SIZE(counts); i++) {
+		queue_begin(&q, 65536);
+		q.hist[46] = counts[i] / 2;	/* 14.7 to 15.7 ms */
+		q.hist[47] = counts[i] - counts[i] / 2; /* to 16.8 ms */
+		q.delay.max_ns = 16000000;
+		q.delay.sum_ns = counts[i] * 15555555;
+		app_begin();
+		app_queue(TCA_DUALPI2_STATS_C, &q);
+		print_app(true);
+		got = json_number("mean-ns");
+		check(got == 15555555, "the mean of %llu packets is exact",
+		      (unsigned long long)counts[i]);
+		if (got != 15555555)
+			printf("# it is %llu\n", (unsigned long long)got);
+	}
+
+	/* When the buckets no longer tell: half a bucket off at most. */
+	queue_begin(&q, 65536);
+	q.hist[47] = 1ULL << 52;
+	q.delay.max_ns = 16000000;
+	q.delay.sum_ns = (1ULL << 52) * 15800000;
+	app_begin();
+	app_queue(TCA_DUALPI2_STATS_C, &q);
+	print_app(true);
+	got = json_number("mean-ns");
+	check(got >= bucket_begin(65536, 47) && got <= bucket_begin(65536, 48),
+	      "the mean of 2^52 packets lies in their bucket");
+
+	queue_begin(&q, 8192);
+	queue_packet(&q, 1);
+	queue_packet(&q, 2);
+	app_begin();
+	app_queue(TCA_DUALPI2_STATS_C, &q);
+	print_app(true);
+	check(json_number("mean-ns") == 2, "the mean is rounded");
+}
+
+static void test_delay_units(void)
+{
+	static const struct {
+		__u64 ns;
+		const char *text;
+	} cases[] = {
+		{ 1, "1ns" }, { 999, "999ns" }, { 1000, "1us" },
+		{ 1234, "1.23us" }, { 999499, "999us" }, { 999500, "1ms" },
+		{ 15250000, "15.2ms" }, { 999999999, "1s" },
+		{ 4294967296, "4.29s" }, { 12345600000000, "12346s" },
+		{ UINT64_MAX, "18446744074s" },
+	};
+	char want[TEXT_SIZE];
+	struct queue q;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		queue_begin(&q, 8192);
+		queue_packet(&q, 0);
+		q.delay.max_ns = cases[i].ns;
+		app_begin();
+		app_queue(TCA_DUALPI2_STATS_C, &q);
+		print_app(false);
+		sprintf(want, " max %s\n", cases[i].text);
+		check_text("a delay is printed in the unit that suits it",
+			   piece(" max ", "\377"), want);
+	}
+}
+
+static void test_overload(void)
+{
+	static const struct {
+		const char *name;
+		struct tc_dualpi2_overload o;
+		const char *text;
+		const char *json;
+	} cases[] = {
+		{ "no overload", { .reports = 0 }, "",
+		  "null,\"overload-end\":null,\"overload-start-ns\":0,\"overload-duration-ns\":0,\"overload-reports\":0" },
+		{ "a present overload has no end",
+		  { .start_ns = 1000000, .duration_ns = 9999999, .now = 1 },
+		  "overload_start 1970-01-01T00:00:00.001Z overload_duration 0.010s overload_reports 0\n",
+		  "\"1970-01-01T00:00:00.001Z\",\"overload-end\":null,\"overload-start-ns\":1000000,\"overload-duration-ns\":9999999,\"overload-reports\":0" },
+		{ "an overload at 2^32 s",
+		  { .start_ns = 4294967295999999999, .duration_ns = 1 },
+		  "overload_start 2106-02-07T06:28:15.999Z overload_end 2106-02-07T06:28:16.000Z overload_duration 0.000s overload_reports 0\n",
+		  "\"2106-02-07T06:28:15.999Z\",\"overload-end\":\"2106-02-07T06:28:16.000Z\",\"overload-start-ns\":4294967295999999999,\"overload-duration-ns\":1,\"overload-reports\":0" },
+		{ "an overload at 2^64 ns",
+		  { .start_ns = UINT64_MAX, .reports = UINT64_MAX, .now = 1 },
+		  "overload_start 2554-07-21T23:34:33.709Z overload_duration 0.000s overload_reports 18446744073709551615\n",
+		  "\"2554-07-21T23:34:33.709Z\",\"overload-end\":null,\"overload-start-ns\":18446744073709551615,\"overload-duration-ns\":0,\"overload-reports\":18446744073709551615" },
+	};
+	char name[TEXT_SIZE];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		app_begin();
+		app_add(TCA_DUALPI2_STATS_OVERLOAD, &cases[i].o,
+			sizeof(cases[i].o));
+		print_app(false);
+		sprintf(name, "%s: text", cases[i].name);
+		check_text(name, piece("overload_start", "\377"), cases[i].text);
+		print_app(true);
+		sprintf(name, "%s: JSON", cases[i].name);
+		check_text(name, piece("\"overload-start\":", "\377") +
+			   strlen("\"overload-start\":"), cases[i].json);
+	}
+}
+
+static void test_dates(void)
+{
+	struct tc_dualpi2_overload o = { .now = 1 };
+	char want[TEXT_SIZE];
+	unsigned int day, bad = 0;
+	time_t sec;
+
+	/* Up to 2^64 ns, or as far as the library goes. */
+	for (day = 0; day < 213503; day++) {
+		if (sizeof(sec) == sizeof(__s32) && day > 24855 - 1)
+			break;
+		sec = (time_t)day * 86400 + day % 86400;
+		o.start_ns = sec * 1000000000ULL + 999999999;
+		app_begin();
+		app_add(TCA_DUALPI2_STATS_OVERLOAD, &o, sizeof(o));
+		print_app(false);
+		strftime(want, sizeof(want),
+			 "overload_start %Y-%m-%dT%H:%M:%S.999Z ", gmtime(&sec));
+		bad += !strstr(out, want);
+	}
+	check(!bad && day > 24000, "every day has its date");
+}
+
+static void test_odd_queues(void)
+{
+	const struct tc_dualpi2_overload overload = { .start_ns = 5000000 };
+	static const char junk[40] = "\377\377\377\377\377\377\377\377";
+	char full[TEXT_SIZE], longer[sizeof(struct queue)] = {};
+	unsigned int len, head, bad = 0;
+	struct tc_dualpi2_ext_xstats *ext;
+	struct rtattr *nest;
+	struct queue c, l;
+
+	set_queues(&c, &l);
+	app_begin();
+	app_queue(TCA_DUALPI2_STATS_C, &c);
+	app_queue(TCA_DUALPI2_STATS_L, &l);
+	app_add(TCA_DUALPI2_STATS_OVERLOAD, &overload, sizeof(overload));
+	print_app(false);
+	memcpy(full, out, out_len + 1);
+
+	/* Cut anywhere, and each byte spoilt: the sanitizer looks on. */
+	for (len = 0; len <= RTA_PAYLOAD(app); len++) {
+		struct rtattr *copy = malloc(RTA_LENGTH(len));
+
+		memcpy(copy, app, RTA_LENGTH(len));
+		copy->rta_len = RTA_LENGTH(len);
+		bad += print(false, true, copy) || print(true, true, copy);
+		free(copy);
+	}
+	for (len = RTA_LENGTH(TC_DUALPI2_EXT_XSTATS_OFFSET); len < app->rta_len;
+	     len++) {
+		char *byte = (char *)app + len, was = *byte;
+
+		*byte ^= 1 << len % 8;
+		bad += print(false, true, app) || print(true, true, app);
+		*byte = was;
+	}
+	check(!bad, "statistics that are cut or spoilt are printed");
+
+	/* Unknown ones, between and within. */
+	app_begin();
+	app_add(0, junk, 7);
+	app_add(TCA_DUALPI2_STATS_MAX + 1, junk, 9);
+	app_queue(TCA_DUALPI2_STATS_C, &l);
+	nest = (void *)&msg + msg.n.nlmsg_len;
+	app_queue(TCA_DUALPI2_STATS_C, &c);
+	app_add(TCA_DUALPI2_QUEUE_MAX + 1, junk, 12);
+	app_add(16383, junk, 12);
+	addattr_nest_end(&msg.n, nest);
+	app_queue(TCA_DUALPI2_STATS_L, &l);
+	app_add(0x3fff, junk, sizeof(junk));
+	app_add(TCA_DUALPI2_STATS_OVERLOAD, &overload, sizeof(overload));
+	print_app(false);
+	check_text("unknown attributes are skipped, of two of a type the last counts",
+		   out, full);
+
+	/* Structs of a kernel that knows more, without the flag of a nest. */
+	app_begin();
+	nest = addattr_nest(&msg.n, MSG_SIZE, TCA_DUALPI2_STATS_C);
+	memset(longer, 0xee, sizeof(longer));
+	memcpy(longer, &c.counters, sizeof(c.counters));
+	app_add(TCA_DUALPI2_QUEUE_COUNTERS, longer, sizeof(c.counters) + 40);
+	memset(longer, 0xee, sizeof(longer));
+	memcpy(longer, &c.delay, sizeof(c.delay));
+	app_add(TCA_DUALPI2_QUEUE_DELAY, longer, sizeof(c.delay) + 8);
+	/* More buckets than it says there are, and half a one. */
+	memset(longer, 0xee, sizeof(longer));
+	memcpy(longer, c.hist, sizeof(c.hist));
+	app_add(TCA_DUALPI2_QUEUE_HIST, longer, sizeof(c.hist) + 20);
+	addattr_nest_end(&msg.n, nest);
+	print_app(false);
+	check_text("what a longer struct has in addition is left", out,
+		   CLASSIC_TEXT NEW_CLASSIC);
+
+	/* Those of one that knows less. */
+	app_begin();
+	nest = addattr_nest(&msg.n, MSG_SIZE, TCA_DUALPI2_STATS_C);
+	app_add(TCA_DUALPI2_QUEUE_COUNTERS, &c.counters, 40);
+	app_add(TCA_DUALPI2_QUEUE_DELAY, &c.delay, 32);
+	addattr_nest_end(&msg.n, nest);
+	print_app(false);
+	check_text("what a shorter struct lacks is zero", out, CLASSIC_TEXT
+		   " arrived 810 (205 bytes) not_ect 201 ect1 202 ect0 203 ce 204\n"
+		   " presented 0 (0 bytes) forwarded 0 (0 bytes)\n"
+		   " delay of no packet yet\n");
+
+	app_begin();
+	nest = addattr_nest(&msg.n, MSG_SIZE, TCA_DUALPI2_STATS_C);
+	app_add(TCA_DUALPI2_QUEUE_DELAY, &c.delay, 24);
+	app_add(TCA_DUALPI2_QUEUE_HIST, &c.hist, sizeof(c.hist));
+	addattr_nest_end(&msg.n, nest);
+	print_app(false);
+	check_text("delays without a unit are not printed", out, CLASSIC_TEXT);
+
+	/* A struct that is longer than ours: the attributes follow that. */
+	app_begin();
+	ext = RTA_DATA(app) + TC_DUALPI2_EXT_XSTATS_OFFSET;
+	ext->size += 24;
+	msg.n.nlmsg_len += 24;
+	app_queue(TCA_DUALPI2_STATS_C, &c);
+	print_app(false);
+	check_text("attributes are found behind a longer struct", out,
+		   CLASSIC_TEXT NEW_CLASSIC);
+
+	/* No kernel sends such a size; nothing is read at an odd address. */
+	for (head = 1; head < 4; head++) {
+		app_begin();
+		ext = RTA_DATA(app) + TC_DUALPI2_EXT_XSTATS_OFFSET;
+		ext->size += head;
+		app_queue(TCA_DUALPI2_STATS_C, &c);
+		print_app(false);
+		bad += strncmp(out, "prob ", 5) || strstr(out, "arrived");
+	}
+	check(!bad, "attributes at an odd address are not read");
+}
+
+/* ---- front ends and modules of both ages ---- */
+
+/* Whether all words of old are in text too, in this order. */
+static bool is_within(const char *old, const char *text)
+{
+	static const char blanks[] = "\n ,{}";
+	size_t len, want;
+
+	for (;;) {
+		old += strspn(old, blanks);
+		want = strcspn(old, blanks);
+		if (!want)
+			return true;
+		for (;; text += len) {
+			text += strspn(text, blanks);
+			len = strcspn(text, blanks);
+			if (!len)
+				return false;
+			if (len == want && !memcmp(old, text, len))
+				break;
+		}
+		text += len;
+		old += want;
+	}
+}
+
+static void test_ages(void)
+{
+	static const char *const lines[] = {
+		/* What the older module shows, and what the newer one does. */
+		"limit 5 target 15ms step_thresh 1ms ramp 400us recur",
+		"limit 5 target 15ms step_thresh 1ms ramp 400us recur p_cmax 30 hist_c 64us hist_l 8us overload_report 1s",
+	};
+	const struct tc_dualpi2_overload overload = { .start_ns = 5000000 };
+	static char old[2][2][TEXT_SIZE], new[2][2][TEXT_SIZE];
+	struct queue c, l;
+	int module, as;
+
+	check(dualpi2_old_qdisc_util.id, "the older front end is there");
+	if (!dualpi2_old_qdisc_util.id)
+		return;
+
+	for (module = 0; module < 2; module++)
+		for (as = 0; as < 2; as++) {
+			parse(lines[module]);
+			print(as, false, options());
+			strcpy(new[module][as], out);
+			front_end = &dualpi2_old_qdisc_util;
+			print(as, false, options());
+			strcpy(old[module][as], out);
+			front_end = &dualpi2_qdisc_util;
+		}
+	for (as = 0; as < 2; as++) {
+		const char *how = as ? "JSON" : "text";
+
+		check(*old[0][as] && !strcmp(new[0][as], old[0][as]),
+		      "options of the older module look the same in either: %s",
+		      how);
+		check(!strcmp(old[1][as], old[0][as]),
+		      "the older front end shows all that it knows of the newer module's options: %s",
+		      how);
+		check(is_within(old[1][as], new[1][as]) &&
+		      strstr(new[1][as], as ? "overload-report" :
+						"overload_report"),
+		      "the newer front end shows that and more: %s", how);
+	}
+
+	set_queues(&c, &l);
+	for (module = 0; module < 2; module++)
+		for (as = 0; as < 2; as++) {
+			app_begin();
+			if (module) {
+				app_queue(TCA_DUALPI2_STATS_C, &c);
+				app_queue(TCA_DUALPI2_STATS_L, &l);
+				app_add(TCA_DUALPI2_STATS_OVERLOAD, &overload,
+					sizeof(overload));
+			}
+			print_app(as);
+			strcpy(new[module][as], out);
+			front_end = &dualpi2_old_qdisc_util;
+			print_app(as);
+			strcpy(old[module][as], out);
+			front_end = &dualpi2_qdisc_util;
+		}
+	for (as = 0; as < 2; as++) {
+		const char *how = as ? "JSON" : "text";
+
+		check(strstr(old[0][as], "unparsed") &&
+		      !strcmp(new[0][as], old[0][as]),
+		      "statistics of the older module look the same in either: %s",
+		      how);
+		check(!strcmp(old[1][as], old[0][as]),
+		      "the older front end shows all that it knows of the newer module's statistics: %s",
+		      how);
+		check(is_within(old[1][as], new[1][as]) &&
+		      strstr(new[1][as], "p99") &&
+		      strstr(new[1][as], "presented"),
+		      "the newer front end shows those and more: %s", how);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	error_file = fdopen(memfd_create("stderr", 0), "r+");
@@ -1076,6 +1900,17 @@ int main(int argc, char **argv)
 	test_xstats_printed();
 	test_xstats_of_other_sizes();
 	test_credit();
+	test_queues_printed();
+	test_empty_queue();
+	test_class();
+	test_percentiles();
+	test_beyond();
+	test_mean();
+	test_delay_units();
+	test_overload();
+	test_dates();
+	test_odd_queues();
+	test_ages();
 
 	printf("1..%u\n", passed + failed + skipped);
 	printf("# Totals: pass:%u fail:%u xfail:0 xpass:0 skip:%u error:0\n",

@@ -31,7 +31,7 @@
 
 #include <net/dualpi2.h>
 
-#define FUZZ_BYTES	2048
+#define FUZZ_BYTES	4096
 #define FUZZ_WORDS	40
 #define FUZZ_DEPTH	8
 #define FUZZ_KEYS	64
@@ -104,6 +104,14 @@ static const struct {
 	  "ramp" },
 	{ FUZZ_EXT + TCA_DUALPI2_EXT_SIGNAL, 1, 0, TC_DUALPI2_SIGNAL_MAX,
 	  NULL },
+	{ FUZZ_EXT + TCA_DUALPI2_EXT_P_CMAX, 1, 0, DUALPI2_P_CMAX_PCT_MAX,
+	  "p-cmax" },
+	{ FUZZ_EXT + TCA_DUALPI2_EXT_HIST_C, 4, DUALPI2_HIST_US_MIN,
+	  DUALPI2_HIST_US_MAX, "hist-c" },
+	{ FUZZ_EXT + TCA_DUALPI2_EXT_HIST_L, 4, DUALPI2_HIST_US_MIN,
+	  DUALPI2_HIST_US_MAX, "hist-l" },
+	{ FUZZ_EXT + TCA_DUALPI2_EXT_REPORT, 4, DUALPI2_REPORT_US_MIN, U32_MAX,
+	  "overload-report" },	/* or 0 */
 };
 
 /* The values of a message by type. */
@@ -114,6 +122,8 @@ struct fuzz_values {
 
 #define FUZZ_BIT(type)	(UINT64_C(1) << (type))
 #define FUZZ_L4S	(FUZZ_EXT + TCA_DUALPI2_EXT_L4S)
+#define FUZZ_P_CMAX	(FUZZ_EXT + TCA_DUALPI2_EXT_P_CMAX)
+#define FUZZ_REPORT	(FUZZ_EXT + TCA_DUALPI2_EXT_REPORT)
 
 static int fuzz_knob(unsigned int type)
 {
@@ -154,8 +164,9 @@ static bool fuzz_read_nest(const struct rtattr *nest, unsigned int first,
 		to->given |= FUZZ_BIT(type);
 		to->val[type] = 0;
 		memcpy(&to->val[type], RTA_DATA(rta), RTA_PAYLOAD(rta));
-		if (to->val[type] < fuzz_knobs[knob].min ||
-		    to->val[type] > fuzz_knobs[knob].max)
+		if ((to->val[type] < fuzz_knobs[knob].min ||
+		     to->val[type] > fuzz_knobs[knob].max) &&
+		    (to->val[type] || type != FUZZ_REPORT))
 			return FUZZ_FAIL("attribute %u is %u, out of range",
 					 type, to->val[type]);
 	}
@@ -257,6 +268,14 @@ static const char *fuzz_json_value(const char *at, unsigned int depth)
 		at = fuzz_json_members(at + 1, '}', depth);
 		return at ? at + 1 : NULL;
 	}
+	if (*at == '[') {
+		if (at[1] == ']')
+			return at + 2;
+		do {
+			at = fuzz_json_value(at + 1, depth + 1);
+		} while (at && *at == ',');
+		return at && *at == ']' ? at + 1 : NULL;
+	}
 	return fuzz_json_number(at);
 }
 
@@ -274,6 +293,27 @@ static bool fuzz_json_has(const char *key, __u32 val)
 	snprintf(want, sizeof(want), "\"%s\":%u", key, val);
 	at = strstr(out, want);
 	return at && !isdigit(at[strlen(want)]);
+}
+
+/* Of the first queue that has delays. */
+static bool fuzz_percentiles_are_in_order(void)
+{
+	static const char *const keys[] = {
+		"p50-ns", "p90-ns", "p99-ns", "p999-ns", "max-ns",
+	};
+	__u64 before = 0, ns;
+	unsigned int i;
+
+	if (!strstr(out, "\"delay\":{") || strstr(out, "\"p50-ns\":null"))
+		return true;
+	for (i = 0; i < ARRAY_SIZE(keys); i++, before = ns) {
+		ns = json_number(keys[i]);
+		if (ns < before)
+			return FUZZ_FAIL("%s is %llu, after %llu", keys[i],
+					 (unsigned long long)ns,
+					 (unsigned long long)before);
+	}
+	return true;
 }
 
 /* ---- one input ---- */
@@ -382,6 +422,10 @@ static const struct {
 	{ "coupling_factor", TCA_DUALPI2_COUPLING },
 	{ "classic_protection", TCA_DUALPI2_C_PROTECTION },
 	{ "ramp", FUZZ_EXT + TCA_DUALPI2_EXT_RAMP_US },
+	{ "p_cmax", FUZZ_EXT + TCA_DUALPI2_EXT_P_CMAX },
+	{ "hist_c", FUZZ_EXT + TCA_DUALPI2_EXT_HIST_C },
+	{ "hist_l", FUZZ_EXT + TCA_DUALPI2_EXT_HIST_L },
+	{ "overload_report", FUZZ_EXT + TCA_DUALPI2_EXT_REPORT },
 	/* The kernel does not see these. */
 	{ "max_rtt", 0 },
 	{ "typical_rtt", 0 },
@@ -469,9 +513,11 @@ static bool fuzz_is_same(const struct fuzz_values *a,
 {
 	__u64 shown = a->given;
 
-	/* That L4S is on shows in the text by nothing. */
+	/* That L4S is on, or p_cmax 0, shows in the text by nothing. */
 	if (a->val[FUZZ_L4S])
 		shown &= ~FUZZ_BIT(FUZZ_L4S);
+	if (!a->val[FUZZ_P_CMAX])
+		shown &= ~FUZZ_BIT(FUZZ_P_CMAX);
 	return shown == b->given &&
 	       (!(shown & FUZZ_BIT(FUZZ_L4S)) || !b->val[FUZZ_L4S]) &&
 	       !memcmp(a->val, b->val, FUZZ_L4S * sizeof(*a->val)) &&
@@ -577,6 +623,8 @@ static bool fuzz_examine(void)
 		if (!fuzz_print(true, xstats, TCA_OPTIONS, fuzz->bytes,
 				fuzz->len) || !fuzz_json_is_good())
 			return FUZZ_FAIL("bad JSON: %.200s", out);
+		if (xstats && !fuzz_percentiles_are_in_order())
+			return false;
 		if (!fuzz_print(false, xstats, TCA_OPTIONS, fuzz->bytes,
 				fuzz->len) || strstr(out, "(null)"))
 			return FUZZ_FAIL("bad text: %.200s", out);
@@ -632,6 +680,8 @@ static __u32 fuzz_in_range(unsigned int knob)
 	__u32 min = fuzz_knobs[knob].min, max = fuzz_knobs[knob].max;
 	__u64 val;
 
+	if (fuzz_knobs[knob].type == FUZZ_REPORT && !fuzz_below(6))
+		return 0;
 	switch (fuzz_below(6)) {
 	case 0:
 		return min;
@@ -825,6 +875,68 @@ static void fuzz_make_options(void)
 		fuzz_spoil();
 }
 
+/* Bytes of a struct or an array of u64, as long as it may be or not. */
+static void fuzz_numbers(unsigned int type, unsigned int size)
+{
+	unsigned char data[200 * sizeof(__u64)];
+	unsigned int i;
+	__u64 val;
+
+	for (i = 0; i + sizeof(val) <= sizeof(data); i += sizeof(val)) {
+		val = fuzz_below(3) ? fuzz_below(100) : fuzz_edge();
+		memcpy(data + i, &val, sizeof(val));
+	}
+	if (!fuzz_below(4))
+		size = fuzz_below(2) ? fuzz_below(size + 1) :
+				       size + fuzz_below(20);
+	fuzz_attr(type, data, size);
+}
+
+static void fuzz_delay(void)
+{
+	struct tc_dualpi2_delay delay = {
+		.sum_ns = fuzz_edge(), .max_ns = fuzz_edge(),
+		.beyond = fuzz_below(2) ? 0 : fuzz_edge(),
+		.unit_ns = fuzz_below(2) ? 1024U << fuzz_below(15) :
+					   fuzz_edge(),
+		.buckets = fuzz_below(2) ? 96 : fuzz_edge(),
+	};
+
+	fuzz_attr(TCA_DUALPI2_QUEUE_DELAY, &delay, sizeof(delay));
+}
+
+/* The attributes behind the struct. */
+static void fuzz_make_stats(void)
+{
+	unsigned int n = fuzz_below(4), m, at;
+	struct rtattr nest = {};
+
+	while (n--) {
+		at = fuzz->len;
+		nest.rta_type = 1 + fuzz_below(TCA_DUALPI2_STATS_MAX + 1);
+		if (nest.rta_type == TCA_DUALPI2_STATS_OVERLOAD) {
+			fuzz_numbers(nest.rta_type,
+				     sizeof(struct tc_dualpi2_overload));
+			continue;
+		}
+		fuzz_put(&nest, sizeof(nest));
+		if (fuzz_below(2))
+			fuzz_numbers(TCA_DUALPI2_QUEUE_COUNTERS,
+				     sizeof(struct tc_dualpi2_counters));
+		if (fuzz_below(8))
+			fuzz_delay();
+		if (fuzz_below(8))
+			fuzz_numbers(TCA_DUALPI2_QUEUE_HIST,
+				     fuzz_below(110) * sizeof(__u64));
+		for (m = fuzz_below(3); m; m--)
+			fuzz_numbers(fuzz_below(8), fuzz_below(40));
+		nest.rta_len = fuzz->len - at;
+		memcpy(fuzz->bytes + at, &nest, sizeof(nest));
+	}
+	if (!fuzz_below(3))
+		fuzz_spoil();
+}
+
 static void fuzz_make_xstats(void)
 {
 	static const __u32 sizes[] = {
@@ -842,6 +954,12 @@ static void fuzz_make_xstats(void)
 	if (fuzz_below(4))
 		memcpy(fuzz->bytes + TC_DUALPI2_EXT_XSTATS_OFFSET, head,
 		       sizeof(head));
+	if (fuzz_below(2))
+		return;
+	fuzz->len = XSTATS_SIZE;
+	head[1] = sizeof(struct tc_dualpi2_ext_xstats);
+	memcpy(fuzz->bytes + TC_DUALPI2_EXT_XSTATS_OFFSET, head, sizeof(head));
+	fuzz_make_stats();
 }
 
 static void (*const fuzz_make[FUZZ_KINDS])(void) = {

@@ -67,12 +67,23 @@ options() {
 		random
 		no_l4s
 		no_l4s cla_ect random
+		p_cmax 1
+		p_cmax 100
+		hist_c 1us
+		hist_c 16384us
+		hist_l 1us
+		hist_l 16384us
+		hist_l 9us no_l4s
+		overload_report 0
+		overload_report 100ms
+		overload_report 1234567us
+		overload_report 4294967295us
 		max_rtt 1ms
 		max_rtt 30ms typical_rtt 30ms
 		max_rtt 300ms
 		typical_rtt 20ms
 		max_rtt 8s
-		limit 2000 memlimit 3000000 target 20ms tupdate 21ms alpha 0.25 beta 3.5 step_thresh 2ms min_qlen_step 3 coupling_factor 4 overflow drop_enqueue classic_protection 20 any_ect no_split_gso ramp 300us random no_l4s
+		limit 2000 memlimit 3000000 target 20ms tupdate 21ms alpha 0.25 beta 3.5 step_thresh 2ms min_qlen_step 3 coupling_factor 4 overflow drop_enqueue classic_protection 20 any_ect no_split_gso ramp 300us random p_cmax 30 hist_c 100us hist_l 9us overload_report 2s no_l4s
 	END
 }
 
