@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# install.sh - put the module, the tc plugin, its man page and its completion
-# where this machine looks for them, or remove them.  Packages do it better; this
+# install.sh - put the module, the tc plugin, its man page and its completion, and
+# dualpi2-top where this machine looks for them, or remove them.  Packages do it better; this
 # is for a machine without them.
 #
 # usage: install.sh install|uninstall MODULE PLUGIN TC-LIBRARY-DIRECTORY
@@ -17,6 +17,8 @@ release=$(uname -r)
 modules=${DESTDIR-}/lib/modules/$release/updates
 man=${DESTDIR-}/usr/local/share/man/man8
 completion=${DESTDIR-}/usr/local/share/bash-completion/completions
+top=${DESTDIR-}/usr/local/bin/dualpi2-top
+share=${DESTDIR-}/usr/local/share/dualpi2
 cd "$DUALPI2_ROOT"
 [ -n "${DESTDIR-}" ] || [ "$(id -u)" -eq 0 ] || die "this writes to /lib and /usr; run it as root"
 [ -n "$tclib" ] || die "cannot tell where tc looks for plugins; say TCLIB=DIR (strings \$(command -v tc) | grep /tc/)"
@@ -54,10 +56,18 @@ install)
 	install -D -m 644 "$plugin" "${DESTDIR-}$tclib/q_dualpi2.so"
 	install -D -m 644 iproute2-patch/man/man8/tc-dualpi2.8 "$man/tc-dualpi2.8"
 	install -D -m 644 iproute2-patch/bash-completion/tc-dualpi2 "$completion/tc"
+	install -D -m 755 tools/dualpi2-top "$top"
+	install -D -m 644 -t "$share/dualpi2_top" tools/dualpi2_top/*.py
+	version >"$share/dualpi2_top/VERSION"
+	install -D -m 644 -t "$share" tools/grafana-dualpi2.json tools/dualpi2-metrics.service tools/dualpi2-metrics.timer
+	sed -i 's,/usr/bin/,/usr/local/bin/,' "$share/dualpi2-metrics.service"
+	install -D -m 644 tools/dualpi2-top.8 "$man/dualpi2-top.8"
 	;;
 uninstall)
 	[ -n "${DESTDIR-}" ] || leave_packages
-	rm -f "$modules/sch_dualpi2.ko" "${DESTDIR-}$tclib/q_dualpi2.so" "$man/tc-dualpi2.8" "$completion/tc"
+	rm -f "$modules/sch_dualpi2.ko" "${DESTDIR-}$tclib/q_dualpi2.so" "$man/tc-dualpi2.8" "$completion/tc" \
+		"$top" "$man/dualpi2-top.8"
+	rm -rf "$share"
 	;;
 *)
 	die "unknown verb '$verb'; install or uninstall"

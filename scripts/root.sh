@@ -5,10 +5,11 @@
 # build for that release's kernels (build), or what a test machine boots (test). It is made once by
 # mmdebstrap and never changed after: in-root.sh runs commands in an overlay.
 #
-# usage: root.sh [--refresh] RELEASE build|test|bare
+# usage: root.sh [--refresh] RELEASE build|test|top|bare
 #          RELEASE  bullseye, bookworm, trixie or forky
 #          build    compiler and what kernel headers need to build a module
 #          test     the programs that the tests run, among them the release's own tc
+#          top      the same, and what the tests of dualpi2-top run it with
 #          bare     a fresh installation: its kernel and tc, apt, and nothing to build with
 #        --refresh  make it anew, from today's packages
 
@@ -16,7 +17,7 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-usage='usage: root.sh [--refresh] bullseye|bookworm|trixie|forky build|test|bare'
+usage='usage: root.sh [--refresh] bullseye|bookworm|trixie|forky build|test|top|bare'
 refresh=''
 if [ "${1-}" = --refresh ]; then
 	refresh=1
@@ -36,8 +37,10 @@ build)
 	# Its kernels describe their types (BTF), and headers need pahole for that.
 	[ "$release" = bullseye ] || packages+=(pahole)
 	;;
-test)
+test | top)
 	packages+=(iperf3 ethtool nftables tcpdump iputils-ping procps jq bc python3 xz-utils)
+	# Not in the tree of the other suites: machines in virtual time have all of their tree in memory.
+	[ "$kind" = test ] || packages+=(tmux python3-prometheus-client prometheus prometheus-node-exporter)
 	;;
 bare)
 	packages+=(linux-image-amd64 initramfs-tools xz-utils)

@@ -163,6 +163,15 @@ completion_knows_it() {
 		_tc_dualpi2_load; [ $? -eq 124 ] && _tc tc ra dualpi2
 		echo "${COMPREPLY[*]}"; [[ " ${COMPREPLY[*]} " == *" ramp "* && " ${COMPREPLY[*]} " == *" random "* ]]'
 }
+top_runs_with_the_libraries_of_the_release() {
+	inside '[ "$(dualpi2-top --version)" = "dualpi2-top $new_version" ]
+		refute logged dualpi2-top --once; says "tc qdisc add dev"
+		dualpi2-top --openmetrics | grep -x "dualpi2_qdiscs 0.0"
+		zcat /usr/share/man/man8/dualpi2-top.8.gz | grep -q -- openmetrics
+		python3 -m json.tool /usr/share/dualpi2/grafana-dualpi2.json >/dev/null
+		[ -z "$(find /usr/share/dualpi2 -name "*.pyc")" ]
+		echo "NOTE python3 $(dpkg-query -W -f "\${Version}" python3), prometheus_client $(dpkg-query -W -f "\${Version}" python3-prometheus-client)"'
+}
 purge_leaves_nothing() {
 	inside 'logged apt-get -q -y purge dualpi2-dkms dualpi2-tools
 		whole() { sed -E "s,^/(bin|sbin|lib|lib64)(/|\$),/usr/\1\2," | sort -u; }
@@ -336,6 +345,7 @@ test_release() {
 	try tc_takes_the_plugin tc_takes_the_plugin
 	try manual_is_ours manual_is_ours
 	try completion_knows_it completion_knows_it
+	try top_runs_with_the_libraries_of_the_release top_runs_with_the_libraries_of_the_release
 	try purge_leaves_nothing purge_leaves_nothing
 	[ "$release" != forky ] || try kernels_own_is_back_after_purge in_tree_is_there
 	keep_few_modules >"$build/log" 2>&1

@@ -33,7 +33,8 @@ has_files() {
 	local file
 	for file in "$root/usr/src/sch-dualpi2-$version"/{Kbuild,sch_dualpi2.c,dkms.conf,include/net/dualpi2.h} \
 		"$root"/usr/lib64/tc/q_dualpi2.so "$root"/usr/share/man/man8/tc-dualpi2.8dualpi2* \
-		"$root"/etc/bash_completion.d/tc-dualpi2; do
+		"$root"/etc/bash_completion.d/tc-dualpi2 "$root"/usr/share/man/man8/dualpi2-top.8* \
+		"$root"/usr/share/dualpi2/grafana-dualpi2.json; do
 		[ -s "$file" ] || { echo "no $file"; return 1; }
 	done
 }
@@ -64,6 +65,7 @@ module_builds() {
 plugin_loads() {
 	{ TC_LIB_DIR=$root/usr/lib64/tc tc qdisc add dev lo root dualpi2 help 2>&1 || true; } | grep -F '[ ramp TIME ]'
 }
+top_runs() { [ "$("$root/usr/bin/dualpi2-top" --version)" = "dualpi2-top $version" ]; }
 rebuilds() {
 	local options=()
 	[ ! -e /etc/debian_version ] || options+=(--nodeps)
@@ -72,7 +74,7 @@ rebuilds() {
 }
 
 echo "KTAP version 1"
-echo "1..10"
+echo "1..11"
 check rpms_are_built builds
 check rpms_have_the_version_of_the_module has_version
 check rpms_name_no_machine names_no_machine
@@ -82,5 +84,6 @@ check rpm_registers_and_removes_the_module has_scripts
 check rpm_dkms_conf_names_the_module conf_is_read
 check rpm_module_builds_as_by_dkms module_builds
 check rpm_plugin_loads_in_tc plugin_loads
+check rpm_top_runs top_runs
 check rpm_source_package_rebuilds rebuilds
 [ -z "$failed" ]

@@ -49,6 +49,8 @@ packets_pass() {
 	[ "$(sent)" -gt "$((first + 5))" ] && [ "$(received)" -gt "$((first_received + 5))" ]
 }
 extension_shown() { tc -s qdisc show dev v0; tc -s qdisc show dev v0 | grep -q 'ramp '; }
+# Level "full" of ours, "basic" of the kernel's own.
+top_shows() { dualpi2-top --device v0 --since-start --json | tee /dev/stderr | grep -q "\"handle\": .*\"level\": \"$1\""; }
 upgrade() { dpkg -i "$packages"/dualpi2-*.deb >/tmp/upgrade 2>&1 || { cat /tmp/upgrade; false; }; }
 message() { cat /tmp/upgrade; grep "the loaded module is version $old; version $new is used after" /tmp/upgrade; }
 remove() { tc qdisc del dev v0 root && modprobe -r sch_dualpi2; }
@@ -81,6 +83,7 @@ done 2>/dev/null 7<>/tmp/silent &
 traffic=$!
 check packets_pass packets_pass "$(sent)" "$(received)"
 check extension_is_shown extension_shown
+check top_shows_all top_shows full
 
 check upgrade_succeeds upgrade
 check upgrade_says_what_is_loaded message
@@ -92,5 +95,10 @@ check new_one_is_loaded autoload "$new"
 check extension_is_shown_again extension_shown
 
 check removal_succeeds uninstall
-if [ "$in_tree" = in-tree ]; then check kernels_own_is_back other_again; else check no_module_is_left none_left; fi
+if [ "$in_tree" = in-tree ]; then
+	check kernels_own_is_back other_again
+	check top_shows_the_kernels_own top_shows basic
+else
+	check no_module_is_left none_left
+fi
 exit "$failed"

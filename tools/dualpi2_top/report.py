@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is known of the qdiscs, as JSON and as words for the screen. Units end the names of JSON."""
+
+from . import stats, version
+
+PERCENTILES = (("p50", 50), ("p90", 90), ("p99", 99), ("p999", 99.9))
+
+NONE_HERE = ("no dualpi2 in this network namespace; add one: tc qdisc add dev DEVICE root dualpi2 "
+             "(`ip link` lists the devices)")
+MISSING = {
+    "full": "",
+    "counters": "no percentiles and no drops by codepoint: the loaded dualpi2 is older than 2.2 and keeps none; "
+                "upgrade it (dualpi2-dkms), then load it anew",
+    "basic": "no statistics of each queue: the loaded dualpi2 is Linux's own, which keeps none; "
+             "install dualpi2-dkms for them",
+    "none": "no statistics: the kernel sent none; load the module sch_dualpi2 of dualpi2-dkms",
+}
+
+
+def missing(sample):
+    """What the kernel does not tell and why, as a list of sentences."""
+    return [MISSING[sample.level]] if MISSING[sample.level] else []
+
+
+def none_here(device, netns):
+    """The sentence for when there is nothing to show."""
+    if device:
+        return f"no dualpi2 on {device}; add one: tc qdisc add dev {device} root dualpi2"
+    if netns:
+        return NONE_HERE.replace("this network namespace", f"network namespace {netns}")
+    return NONE_HERE
+
+
+# JSON
+
+def _delays(delays):
+    if delays is None:
+        return None
+    found = {"packets": delays.packets, "mean_ns": delays.mean_ns()}
+    for name, percent in PERCENTILES:
+        found[name + "_ns"] = delays.percentile_ns(percent)
+    found["max_ns"] = delays.max_ns if delays.packets else None
+    found["max_exact"] = delays.max_exact
+    return found
+
+
+def _histogram(queue):
+    if not queue.has_histogram():
+        return None
+    return {"unit_ns": queue.delay["unit_ns"], "generation": queue.delay["generation"],
+            "sum_ns": queue.delay["sum_ns"], "max_ns": queue.delay["max_ns"], "beyond": queue.delay["beyond"],
+            "begin_ns": [stats.bucket_begin_ns(index, queue.delay["unit_ns"]) for index in range(len(queue.hist))],
+            "packets": queue.hist}
+
+
+def _queue(entry, queue):
+    interval = entry.interval
+    found = {"counters": entry.sample.queues[queue].counters or None,
+             "histogram": _histogram(entry.sample.queues[queue])}
+    if interval is None:
+        return dict(found, interval=None)
+    rate = interval.rate(queue, "forwarded_bytes")
+    found["interval"] = {
+        "counters": interval.counters[queue] or None,
+        "bits_per_second": None if rate is None else 8 * rate,
+        "packets_per_second": interval.rate(queue, "forwarded"),
+        "mark_share": interval.mark_share(queue),
+        "drop_share": interval.drop_share(queue, None),
+        "drop_share_ect": interval.drop_share(queue, "ect"),
+        "drop_share_not_ect": interval.drop_share(queue, "not_ect"),
+        "delay": _delays(interval.delays[queue]),
+    }
+    return found
+
+
+def as_json(entries, unix_time):
+    """All that is known, for json.dumps()."""
+    return {
+        "version": version(),
+        "time": unix_time,
+        "qdiscs": [{
+            "device": entry.device, "ifindex": entry.ifindex, "handle": entry.handle, "parent": entry.parent,
+            "level": entry.sample.level, "missing": missing(entry.sample),
+            "interval_seconds": entry.interval.seconds if entry.interval else None,
+            "total": entry.sample.basic,
+            "total_interval": entry.interval.total if entry.interval else None,
+            "probability": {name: entry.sample.probability(name) for name in ("p", "p_c", "p_cl")},
+            "overload": entry.sample.overload or None,
+            "state": dict(entry.sample.xstats, **{name: entry.sample.ext[name] for name in stats.EXT_XSTATS[:4]
+                                                  if name in entry.sample.ext}),
+            "queues": {stats.QUEUE_NAMES[queue]: _queue(entry, queue) for queue in stats.QUEUES},
+        } for entry in entries],
+    }
+
+
+# Words
+
+def scaled(value, units=(("", 1), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15), ("E", 1e18))):
+    """Three digits and a prefix: 12.3 M; "-" of None."""
+    if value is None:
+        return "-"
+    chosen = units[0]
+    for unit in units:
+        if value >= unit[1] * 0.9995:
+            chosen = unit
+    number = value / chosen[1]
+    digits = 0 if number >= 99.95 or float(number).is_integer() and chosen[1] == 1 else 1 if number >= 9.995 else 2
+    return f"{number:.{digits}f} {chosen[0]}"
+
+
+def bits(value):
+    """12.3 Mbit/s"""
+    return "-" if value is None else scaled(value) + "bit/s"
+
+
+def count(value, unit):
+    """1.23 kpkt"""
+    return "-" if value is None else scaled(value) + unit
+
+
+def percent(share):
+    """7.4 %, and 0.003 % where it is little"""
+    if share is None:
+        return "-"
+    value = 100 * share
+    if value in (0, 100):
+        return f"{value:.0f} %"
+    # Never 100 % or 0 % of what is not all or nothing.
+    if value >= 99.95:
+        return "99.9 %"
+    return f"{value:.1f} %" if value >= 9.95 else f"{value:.2f} %" if value >= 0.095 else f"{max(value, 0.001):.3f} %"
+
+
+def delay(ns):
+    """1.23ms; "-" of None"""
+    if ns is None:
+        return "-"
+    for unit, size in (("us", 1e3), ("ms", 1e6), ("s", 1e9)):
+        if ns < 999.5 * size or unit == "s":
+            break
+    number = ns / size
+    return f"{number:.{0 if number >= 99.95 else 1 if number >= 9.995 else 2}f}{unit}"
+
+
+def ago(seconds):
+    """5 s, 3 min, 2 h, 4 d"""
+    for unit, size, most in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 172800)):
+        if seconds < most:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 86400:.0f} d"
+
+
+def overload(sample, unix_time):
+    """One phrase on overload, and whether it is now; None if unknown."""
+    if not sample.overload:
+        return None, False
+    times = sample.overload.get("count", 0)
+    lasted = sample.overload.get("duration_ns")
+    if sample.overload.get("now"):
+        since = "" if lasted is None else " for " + delay(lasted)
+        return f"OVERLOAD{since}, {times} in all", True
+    if not times:
+        return "never overloaded", False
+    text = f"overloaded {times} {'time' if times == 1 else 'times'}"
+    start = sample.overload.get("start_ns")
+    if start and lasted is not None:
+        text += f", {'' if times == 1 else 'the last '}for {delay(lasted)}"
+        text += f", ended {ago(max(unix_time - (start + lasted) / 1e9, 0))} ago"
+    return text, False
+
+
+SPARKS = " ▁▂▃▄▅▆▇█"
+SPARKS_ASCII = " .:-=+*#@"
+
+
+def sparkline(values, width, ascii_only=False):
+    """The newest values as bars, 0 at the bottom and the greatest at the top; a blank where there is none.
+
+    Returns the line and the greatest value or None.
+    """
+    shown = list(values)[-width:] if width > 0 else []
+    known = [value for value in shown if value is not None]
+    if not known:
+        return "", None
+    top = max(known)
+    marks = SPARKS_ASCII if ascii_only else SPARKS
+    steps = len(marks) - 1
+    return "".join(" " if value is None else marks[min(max(-int(-value * steps // (top or 1)), 1), steps)]
+                   for value in shown), top

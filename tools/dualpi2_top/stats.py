@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Statistics of a dualpi2: decoding, differences, percentiles.
+
+Pure: bytes in, numbers out. The layouts are those of include/uapi/linux/dualpi2.h, and are read as it says: unknown
+attributes are skipped, a struct may be longer or shorter than here, and what is missing is None, not 0, so that
+what an older kernel does not count is never shown as a zero.
+"""
+
+import struct
+
+EXT_OFFSET = 256
+EXT_MAGIC = 0x64703278
+QUEUES = ("l", "c")
+QUEUE_NAMES = {"l": "l4s", "c": "classic"}
+
+XSTATS = ("prob", "delay_c", "delay_l", "packets_in_c", "packets_in_l", "maxq", "ecn_mark", "step_marks", "credit",
+          "memory_used", "max_memory_used", "memory_limit")
+XSTATS_SIGNED = ("credit",)
+QUEUE_XSTATS = ("enqueued", "enqueued_bytes", "sent", "sent_bytes", "dropped_limit", "dropped_memory",
+                "dropped_early", "dropped_aqm", "dropped_overload", "dropped_purge", "marked_classic",
+                "marked_coupled", "marked_native", "arrived_ce", "packets", "bytes")
+EXT_XSTATS = ("unparsed", "filter_dropped", "gso_failed", "mark_failed", "overload_count", "overload_ns")
+EXT_XSTATS_32 = ("overload", "prob_c", "prob_cl", "pad")
+
+STATS_C, STATS_L, STATS_OVERLOAD = 2, 3, 4
+QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST = 2, 3, 4
+
+DROP_CAUSES = ("limit", "memory", "early", "aqm", "overload", "purge")
+MARKERS = ("classic", "coupled", "native")
+ARRIVALS = ("not_ect", "ect1", "ect0", "ce")
+COUNTERS = (tuple("arrived_" + ecn for ecn in ARRIVALS) +
+            ("arrived_bytes", "presented", "presented_bytes", "forwarded", "forwarded_bytes") +
+            ("queued", "queued_bytes") +
+            tuple("marked_" + marker for marker in MARKERS) +
+            tuple(f"{ecn}_dropped_{cause}" for ecn in ("not_ect", "ect") for cause in DROP_CAUSES) +
+            ("dropped_arrival_bytes", "dropped_aqm_bytes", "dropped_purge_bytes"))
+GAUGES = ("queued", "queued_bytes")
+DELAY = ("sum_ns", "max_ns", "beyond")
+DELAY_32 = ("unit_ns", "buckets", "generation", "pad")
+OVERLOAD = ("count", "total_ns", "start_ns", "duration_ns", "reports")
+OVERLOAD_32 = ("now", "pad")
+
+# More buckets than could be needed for 2^64 ns: a number beyond it is not one.
+MOST_BUCKETS = 512
+HALF, WHOLE = 1 << 63, 1 << 64
+
+
+# Decoding
+
+def attributes(data):
+    """Netlink attributes as a list of (type, payload); stops at one whose length is a lie."""
+    found = []
+    at = 0
+    while at + 4 <= len(data):
+        size, kind = struct.unpack_from("=HH", data, at)
+        if size < 4 or at + size > len(data):
+            break
+        found.append((kind & 0x3fff, data[at + 4:at + size]))
+        at += (size + 3) & ~3
+    return found
+
+
+def _fields(data, names64, names32=(), signed=()):
+    """A struct of u64 and then u32: what the data holds of it, by name."""
+    found = {}
+    at = 0
+    for names, form in ((names64, "=Q"), (names32, "=I")):
+        for name in names:
+            size = struct.calcsize(form)
+            if at + size > len(data):
+                return found
+            found[name] = struct.unpack_from("=i" if name in signed else form, data, at)[0]
+            at += size
+    found.pop("pad", None)
+    return found
+
+
+class Queue:
+    """One queue at one moment: counters {name: number}, histogram or None, and whether it is split by codepoint."""
+
+    def __init__(self, counters=None, delay=None, hist=None):
+        self.counters = counters or {}
+        self.delay = delay
+        self.hist = hist
+
+    def has_histogram(self):
+        return self.hist is not None
+
+
+class Sample:
+    """What a dualpi2 says of itself: the struct of Linux, and what there is of the extension.
+
+    level: "full" with histograms, "counters" as modules before 2.2 have them, "basic" Linux's own, "none"
+    """
+
+    def __init__(self, app, stats_bytes=0, stats_packets=0, qlen=0, backlog=0, drops=0):
+        self.basic = {"bytes": stats_bytes, "packets": stats_packets, "qlen": qlen, "backlog": backlog, "drops": drops}
+        self.xstats = _fields(app[:EXT_OFFSET], (), XSTATS, XSTATS_SIGNED)
+        self.ext = {}
+        self.overload = {}
+        self.queues = {queue: Queue() for queue in QUEUES}
+        self.level = "basic" if self.xstats else "none"
+        if len(app) >= EXT_OFFSET + 8 and struct.unpack_from("=I", app, EXT_OFFSET)[0] == EXT_MAGIC:
+            self._extension(app)
+
+    def _extension(self, app):
+        size = min(struct.unpack_from("=I", app, EXT_OFFSET + 4)[0], len(app) - EXT_OFFSET)
+        body = app[EXT_OFFSET + 8:EXT_OFFSET + size]
+        self.level = "counters"
+        both = 8 * len(QUEUE_XSTATS)
+        for queue, at in (("c", 0), ("l", both)):
+            self.queues[queue].counters = _counters_of_old(_fields(body[at:at + both], QUEUE_XSTATS))
+        self.ext = _fields(body[2 * both:], EXT_XSTATS, EXT_XSTATS_32)
+        if "overload_count" in self.ext:
+            self.overload = {"count": self.ext["overload_count"], "total_ns": self.ext.get("overload_ns"),
+                             "now": self.ext.get("overload")}
+        for kind, data in attributes(app[EXT_OFFSET + size:]):
+            if kind in (STATS_C, STATS_L):
+                self._queue(self.queues["c" if kind == STATS_C else "l"], data)
+            elif kind == STATS_OVERLOAD:
+                self.overload.update(_fields(data, OVERLOAD, OVERLOAD_32))
+        if all(self.queues[queue].has_histogram() for queue in QUEUES):
+            self.level = "full"
+
+    @staticmethod
+    def _queue(queue, data):
+        found = dict(attributes(data))
+        if QUEUE_COUNTERS in found:
+            queue.counters = _fields(found[QUEUE_COUNTERS], COUNTERS)
+        delay = _fields(found.get(QUEUE_DELAY, b""), DELAY, DELAY_32)
+        # Nonsense is no histogram: a unit of 0, or more buckets than there can be.
+        if len(delay) < 6 or not delay["unit_ns"] or not 0 < delay["buckets"] <= MOST_BUCKETS:
+            return
+        hist = found.get(QUEUE_HIST, b"")
+        filled = list(struct.unpack(f"={len(hist) // 8}Q", hist[:len(hist) // 8 * 8]))[:delay["buckets"]]
+        queue.delay = delay
+        queue.hist = filled + [0] * (delay["buckets"] - len(filled))
+
+    def probability(self, name):
+        """p' ("p"), p_C ("p_c") or p_CL ("p_cl") as a number, None if unknown."""
+        value = self.xstats.get("prob") if name == "p" else self.ext.get("prob_" + name[2:])
+        return None if value is None else value / 0xffffffff
+
+
+def _counters_of_old(old):
+    """The counters of modules before 2.2 by their present names, as far as they mean the same."""
+    names = {"sent": "forwarded", "sent_bytes": "forwarded_bytes", "packets": "queued", "bytes": "queued_bytes"}
+    return {names.get(name, name): value for name, value in old.items()}
+
+
+# Differences
+
+def difference(new, old, bits=64):
+    """How much a counter grew, modulo 2^bits; None if it went back, which no counter does: it is another one."""
+    grown = (new - old) % (1 << bits)
+    return grown if grown < 1 << (bits - 1) else None
+
+
+def counters_between(new, old, bits=64):
+    """{name: growth} of what both have, None if any counter went back."""
+    grown = {}
+    for name, value in new.items():
+        if name in old and name not in GAUGES:
+            grown[name] = difference(value, old[name], bits)
+            if grown[name] is None:
+                return None
+    return grown
+
+
+class Delays:
+    """Delays of some packets: a histogram, its sum, and the greatest.
+
+    max_exact: max_ns is a packet's delay; otherwise it is a bound, the end of the last bucket that is not empty.
+    """
+
+    def __init__(self, unit_ns, buckets, sum_ns, max_ns, beyond, max_exact=True):
+        self.unit_ns = unit_ns
+        self.buckets = buckets
+        self.sum_ns = sum_ns
+        self.max_ns = max_ns
+        self.beyond = beyond
+        self.max_exact = max_exact
+        self.packets = sum(buckets) + beyond
+
+    @classmethod
+    def since_start(cls, queue):
+        """Of all packets of the histogram, None without one."""
+        if not queue.has_histogram():
+            return None
+        found = cls(queue.delay["unit_ns"], list(queue.hist), queue.delay["sum_ns"], queue.delay["max_ns"],
+                    queue.delay["beyond"])
+        # A million packets a second with 15 ms each fill 64 bits in 14 days. The buckets tell how often that was.
+        middle = sum(number * (found.bucket_ns(index) + found.bucket_ns(index + 1)) // 2
+                     for index, number in enumerate(found.buckets))
+        middle += found.beyond * found.bucket_ns(len(found.buckets))
+        found.sum_ns += max(round((middle - found.sum_ns) / WHOLE), 0) * WHOLE
+        return found
+
+    @classmethod
+    def between(cls, new, old):
+        """Of the packets that left between two moments; None without histograms, or if one went back.
+
+        Where the edges changed meanwhile, the histogram began anew: then all that is in it came since.
+        """
+        if not new.has_histogram() or not old.has_histogram():
+            return None
+        if new.delay["generation"] != old.delay["generation"]:
+            return cls.since_start(new)
+        if new.delay["unit_ns"] != old.delay["unit_ns"] or len(new.hist) != len(old.hist):
+            return None
+        grown = [difference(now, before) for now, before in zip(new.hist, old.hist)]
+        beyond = difference(new.delay["beyond"], old.delay["beyond"])
+        if beyond is None or None in grown:
+            return None
+        total = (new.delay["sum_ns"] - old.delay["sum_ns"]) % WHOLE
+        found = cls(new.delay["unit_ns"], grown, total, 0, beyond)
+        greatest = new.delay["max_ns"]
+        found.max_exact = greatest > old.delay["max_ns"]
+        if found.max_exact or beyond:
+            found.max_ns = greatest
+        elif found.packets:
+            last = max(index for index, number in enumerate(grown) if number)
+            found.max_ns = min(found.bucket_ns(last + 1), greatest)
+        return found
+
+    def bucket_ns(self, index):
+        """Where a bucket begins."""
+        return bucket_begin_ns(index, self.unit_ns)
+
+    def mean_ns(self):
+        """The mean, None of no packets."""
+        return round(self.sum_ns / self.packets) if self.packets else None
+
+    def percentile_ns(self, percent):
+        """The delay that `percent` of the packets had at most; None of no packets.
+
+        It is that of the packet of the nearest rank upwards, the packets of a bucket being spread evenly over it: what
+        tc shows of the same numbers. Never above max_ns, and just that for a packet beyond the last bucket.
+        """
+        if not self.packets:
+            return None
+        # In whole numbers: 99.9 % of 1000 is packet 999, not 1000. Percents have up to three decimals.
+        share = round(percent * 1000)
+        rank = min(max(-(-self.packets * share // 100000), 1), self.packets)
+        if rank == self.packets and self.max_exact:
+            return self.max_ns
+        for index, number in enumerate(self.buckets):
+            if rank <= number:
+                begin = self.bucket_ns(index)
+                width = self.bucket_ns(index + 1) - begin
+                return min(begin + width * (2 * rank - 1) // (2 * number), self.max_ns)
+            rank -= number
+        return self.max_ns
+
+
+def bucket_begin_ns(index, unit_ns):
+    """Where a bucket of the histogram begins, and the one before it ends."""
+    if index < 8:
+        return index * unit_ns
+    return ((8 + index % 8) << (index // 8 - 1)) * unit_ns
+
+
+class Interval:
+    """What happened between two samples of one qdisc, or since its beginning.
+
+    seconds: None if unknown. queues: per queue counters (growth) and Delays or None.
+    """
+
+    def __init__(self, seconds, total, counters, delays):
+        self.seconds = seconds
+        self.total = total
+        self.counters = counters
+        self.delays = delays
+
+    @classmethod
+    def since_start(cls, sample):
+        counters = {queue: {name: value for name, value in sample.queues[queue].counters.items() if name not in GAUGES}
+                    for queue in QUEUES}
+        delays = {queue: Delays.since_start(sample.queues[queue]) for queue in QUEUES}
+        total = dict(sample.basic)
+        total.update({name: sample.xstats[name] for name in ("ecn_mark", "step_marks") if name in sample.xstats})
+        return cls(None, total, counters, delays)
+
+    @classmethod
+    def between(cls, new, old, seconds):
+        """None if a counter went back: the qdisc is another one than before."""
+        counters = {queue: counters_between(new.queues[queue].counters, old.queues[queue].counters)
+                    for queue in QUEUES}
+        sizes = {"bytes": 64, "packets": 64 if new.basic["packets"] >> 32 or old.basic["packets"] >> 32 else 32}
+        total = {name: difference(new.basic[name], old.basic[name], bits) for name, bits in sizes.items()}
+        total["drops"] = difference(new.basic["drops"], old.basic["drops"], 32)
+        for name in ("ecn_mark", "step_marks"):
+            if name in new.xstats and name in old.xstats:
+                total[name] = difference(new.xstats[name], old.xstats[name], 32)
+        if None in counters.values() or None in total.values() or (old.level == "full") != (new.level == "full"):
+            return None
+        delays = {queue: Delays.between(new.queues[queue], old.queues[queue]) for queue in QUEUES}
+        return cls(seconds, total, counters, delays)
+
+    def rate(self, queue, name):
+        """Growth of a counter per second, None if unknown; queue None: of the qdisc."""
+        value = (self.total if queue is None else self.counters[queue]).get(name)
+        return value / self.seconds if value is not None and self.seconds else None
+
+    def marked(self, queue):
+        """Packets set to CE here."""
+        return _sum(self.counters[queue], ["marked_" + marker for marker in MARKERS])
+
+    def mark_share(self, queue):
+        """Part of the forwarded packets that were set to CE here."""
+        return _share(self.marked(queue), self.counters[queue].get("forwarded"))
+
+    def dropped(self, queue, ecn):
+        """Packets dropped that arrived with ECT ("ect") or without ("not_ect"); None as ecn: all."""
+        found = self.counters[queue]
+        if ecn:
+            return _sum(found, [f"{ecn}_dropped_{cause}" for cause in DROP_CAUSES])
+        both = [self.dropped(queue, "ect"), self.dropped(queue, "not_ect")]
+        return sum(both) if None not in both else _sum(found, ["dropped_" + cause for cause in DROP_CAUSES])
+
+    def arrived(self, queue, ecn):
+        """Packets that arrived with ECT ("ect", CE included) or without ("not_ect"); None as ecn: all."""
+        found = self.counters[queue]
+        if ecn == "not_ect":
+            return found.get("arrived_not_ect")
+        if ecn == "ect":
+            return _sum(found, ["arrived_ect1", "arrived_ect0", "arrived_ce"])
+        everything = _sum(found, ["arrived_" + name for name in ARRIVALS])
+        if everything is None:
+            everything = _sum(found, ["enqueued", "dropped_limit", "dropped_memory", "dropped_early"])
+        return everything
+
+    def drop_share(self, queue, ecn):
+        """Part of the arrived packets that was dropped; 1 at most, though a drop may be of an earlier arrival."""
+        return _share(self.dropped(queue, ecn), self.arrived(queue, ecn))
+
+
+def _sum(counters, names):
+    return sum(counters[name] for name in names) if all(name in counters for name in names) else None
+
+
+def _share(part, whole):
+    if part is None or whole is None or not (part or whole):
+        return None
+    return min(part / whole, 1.0) if whole else 1.0
