@@ -3,11 +3,11 @@
 #
 # check.sh - run every test and say how many passed.  This is "make check" and CI.
 #
-# usage: check.sh [SUITE...]     suites: style lint unit tc net tdc fuzz lab matrix packages; none named: all
+# usage: check.sh [SUITE...]     suites: style lint unit tc net tdc fuzz top lab matrix packages; none named: all
 #
 # KERNELS: the kernels that the net and tdc suites run on: stock Debian kernels, each with the programs and
 # the tc of its own Debian release, on which the packages are tried too; and debug, the kernel with sanitizers
-# (debug-kernel.sh), which the fuzz suite runs on. Default "6.1 debug"; "all" is 5.10 6.1 6.12 7.2 debug.
+# (debug-kernel.sh), which the fuzz and top suites run on. Default "6.1 debug"; "all" is 5.10 6.1 6.12 7.2 debug.
 # Suites run two at once, their machines in virtual time. Logs stay in build/check.
 
 set -euo pipefail
@@ -17,7 +17,7 @@ set -euo pipefail
 kernels=${KERNELS:-6.1 debug}
 [ "$kernels" != all ] || kernels='5.10 6.1 6.12 7.2 debug'
 suites=("$@")
-all=(style lint unit tc net tdc fuzz lab matrix packages)
+all=(style lint unit tc net tdc fuzz top lab matrix packages)
 [ ${#suites[@]} -gt 0 ] || suites=("${all[@]}")
 for name in "${suites[@]}"; do
 	[[ " ${all[*]} " == *" $name "* ]] || die "unknown suite '$name'; suites are ${all[*]}"
@@ -28,6 +28,8 @@ for kernel in $kernels; do
 done
 [[ " ${suites[*]} " != *" fuzz "* || " $kernels " == *" debug "* ]] ||
 	say "fuzz: only the command lines of tc, because KERNELS has no debug"
+[[ " ${suites[*]} " != *" top "* || " $kernels " == *" debug "* ]] ||
+	say "top: only without a kernel, because KERNELS has no debug"
 wants() { [[ " ${suites[*]} " == *" $1 "* ]]; }
 
 cd "$DUALPI2_ROOT"
@@ -94,7 +96,11 @@ release_of() ( # X.Y: the Debian release that has this kernel
 on_kernel() {
 	local kernel=$1 name=$2
 	export DUALPI2_KERNEL=$kernel DUALPI2_MODULE=$DUALPI2_ROOT/build/$kernel/sch_dualpi2.ko
-	DUALPI2_TREE=$(tree "$kernel") || return
+	if [ "$name" = top_live ]; then
+		DUALPI2_TREE=$(scripts/root.sh bookworm top) || return
+	else
+		DUALPI2_TREE=$(tree "$kernel") || return
+	fi
 	export DUALPI2_TREE
 	if [ "$kernel" = debug ]; then
 		export DUALPI2_TRACE_PC=$DUALPI2_ROOT/build/debug/trace_pc/dualpi2_trace_pc.ko DUALPI2_MAPS=$logs/maps
@@ -107,6 +113,9 @@ on_kernel() {
 			env TC_LIB_DIR="$TC_LIB_DIR" "$DUALPI2_CACHE/venv/bin/python" selftests/*/"test_$name.py"
 	fi
 }
+
+# dualpi2-top with the libraries of Debian, and without a kernel.
+top_alone() { scripts/in-root.sh --offline "$(scripts/root.sh bookworm top)" python3 "$DUALPI2_ROOT/selftests/top/test_top.py"; }
 
 tree() { # X.Y: where the programs of its Debian release are
 	local release
@@ -139,7 +148,7 @@ trap 'exit 130' INT TERM HUP
 set -m
 make --no-print-directory plugin >&2
 programs=() abuse=()
-if wants net || wants tdc || wants fuzz; then
+if wants net || wants tdc || wants fuzz || { wants top && [[ " $kernels " == *" debug "* ]]; }; then
 	prepare
 	DUALPI2_TC_STOCK=$(scripts/tc.sh)
 	TC_LIB_DIR=$DUALPI2_ROOT/build/tc
@@ -164,12 +173,18 @@ for name in "${abuse[@]}"; do
 	[[ $name != @(faults|storm) ]] || options=(--append kmemleak=on)
 	begin "debug-$name" on_kernel debug "$name" "${options[@]}"
 done
+if wants top; then
+	[[ " $kernels " != *" debug "* ]] || begin debug-top on_kernel debug top_live
+	begin top top_alone
+fi
 for kernel in $kernels; do
 	for name in "${programs[@]}"; do
 		options=()
 		[ "$kernel-$name" != debug-module ] || options=(--append kmemleak=on)
-		# The longest one, and about figures that a stock kernel shows as well.
+		# The longest ones. One is about figures that a stock kernel shows as well, the other goes up to rates
+		# that only the debug kernel reaches.
 		[ "$kernel-$name" != debug-aqm_control ] || [ "$kernels" = debug ] || continue
+		[ "$kernel-$name" != 6.1-conformance ] || [ "$kernels" != "6.1 debug" ] || continue
 		begin "$kernel-$name" on_kernel "$kernel" "$name" "${options[@]}"
 	done
 done
@@ -187,6 +202,7 @@ if wants unit; then
 	begin unit make --no-print-directory -C selftests/unit check
 	begin coverage coverage
 	begin mutate mutate
+	begin bench-table python3 selftests/bench/test_table.py
 fi
 if wants lab; then
 	for name in lab measure report; do
@@ -200,6 +216,11 @@ wait
 # What the tests on the debug kernel reached together; some of them alone are not meant to reach all.
 if wants net && wants fuzz && [[ " $kernels " == *" debug "* ]]; then
 	begin blocks python3 selftests/fuzz/coverage.py build/debug/sch_dualpi2.ko "$logs/maps"
+	wait
+fi
+# Every test that docs/CONFORMANCE.md names passed on one of these kernels at least.
+if [ ${#suites[@]} -eq ${#all[@]} ] && [[ " $kernels " == *" debug "* ]]; then
+	begin requirements "$DUALPI2_CACHE/venv/bin/python" scripts/conformance.py --results "$logs"
 	wait
 fi
 set +m

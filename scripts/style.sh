@@ -41,13 +41,14 @@ spdx() {
 	done
 }
 shell() { files '*.sh' .ci/run | xargs shellcheck -x -P SCRIPTDIR -P . -e SC1091 -f gcc; }
-python() { files '*.py' | xargs "$DUALPI2_CACHE/venv/bin/ruff" check --quiet --output-format concise --line-length 120 --select E,F,W,B --ignore B905,E741; }
+python() { files '*.py' tools/dualpi2-top | xargs "$DUALPI2_CACHE/venv/bin/ruff" check --quiet --output-format concise --line-length 120 --select E,F,W,B --ignore B905,E741; }
 one_version() { files | grep -vxE 'sch_dualpi2\.c|scripts/requirements\.txt' | xargs grep -nF "$(version)"; }
 blanks() { files | grep -vE '\.(png|patch)$|/corpus/|^LICENSES/' | xargs grep -nE '[[:blank:]]+$'; }
 hosts() { files | grep -vE '^(docs/|README|LICENSES/)' | xargs grep -nE 'https?://[a-z.]*(debian|pypi|pythonhosted|npmjs)'; }
+conformance() { "$DUALPI2_CACHE/venv/bin/python" scripts/conformance.py --check; }
 
 echo "KTAP version 1"
-echo "1..10"
+echo "1..11"
 rule "version_tests_only_in_compat" versions
 rule "algorithm_without_kernel_glue" glue
 rule "file_scope_names_have_the_prefix" prefix
@@ -58,4 +59,5 @@ rule "python_passes_ruff" python
 rule "no_blanks_at_line_ends" blanks
 rule "no_archive_address_written_down" hosts
 rule "version_in_one_place" one_version
+rule "conformance_page_is_up_to_date" conformance
 [ "$failed" -eq 0 ]
