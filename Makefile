@@ -21,6 +21,7 @@ help:
 	@echo 'make tdc        only the tc-testing cases, those of the kernel tree too'
 	@echo 'make demo       see it work: dualpi2 beside fq_codel and pfifo, real traffic'
 	@echo 'make lab        one of the papers'"'"' experiments, Fig. 8, and its report (40 minutes); docs/LAB.md has the others'
+	@echo 'make bench      what the statistics cost, in instructions per packet'
 	@echo 'make accept     the figures of docs/DESIGN.md, measured in virtual time'
 	@echo 'make iproute2   a patch that brings dualpi2 with all options to iproute2'
 	@echo 'make matrix     build for every kernel that Debian has headers of'
@@ -96,6 +97,9 @@ tdc:
 demo:
 	scripts/demo.sh
 
+bench:
+	scripts/bench.sh stats
+
 accept:
 	scripts/accept.sh
 
@@ -128,4 +132,4 @@ clean:
 	rm -rf build
 
 .PHONY: help all modules plugin install uninstall check check-debug torture debug-kernel fuzz-tc unit coverage mutants tdc demo \
-	accept lab iproute2 matrix deb rpm packages-check style lint clean
+	bench accept lab iproute2 matrix deb rpm packages-check style lint clean
