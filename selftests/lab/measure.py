@@ -4,8 +4,8 @@
 
 The numbers are those of the DualPI2 paper's appendix B: the delay of each packet
 at its departure from the queue; rates on the wire (with Ethernet headers), marks
-and drops as samples of one second.  It reads sightings of packets and nothing
-that a qdisc says of itself.
+and drops as samples of one second.  All of it is made of sightings of packets; what
+a qdisc says of its delays itself is put beside them, and nothing else of it.
 
 usage: measure.py reduce [--keep-raw] DIRECTORY...   leave summary.json, seconds.csv and histogram.csv there
        measure.py DIRECTORY...                       print a line on a run with the classes l and c
@@ -14,6 +14,7 @@ usage: measure.py reduce [--keep-raw] DIRECTORY...   leave summary.json, seconds
 import argparse
 import csv
 import json
+import math
 import os
 import sys
 
@@ -26,10 +27,12 @@ SIGHTING = np.dtype([("ns", "u8"), ("saddr", ">u4"), ("seq", "u4"), ("id", "u2")
 CLASSES = {"l": 1, "c": 2}  # third byte of the source address in a job of the short options
 CE = 3
 L4S = ("l4s", "ect1")  # a group's "ecn"; the others are Classic
-DELAY_LEVELS = {"p1": 1, "p25": 25, "p50": 50, "p75": 75, "p99": 99, "p99_9": 99.9}
+DELAY_LEVELS = {"p1": 1, "p25": 25, "p50": 50, "p75": 75, "p90": 90, "p99": 99, "p99_9": 99.9}
 SAMPLE_LEVELS = {"p1": 1, "p25": 25, "p75": 75, "p99": 99}
 # Buckets are linear within an octave: at most 1/128 wide, and exact below 128 ns.
 BUCKETS_BITS = 7
+# What tc prints of a queue's delays, and what that is called here.
+TC_LEVELS = {"p50": "p50-ns", "p90": "p90-ns", "p99": "p99-ns", "p99_9": "p999-ns"}
 
 
 def pair(data):
@@ -81,6 +84,77 @@ def histogram(delay_ns):
     low = delay_ns >> shift << shift
     edges, first, packets = np.unique(low, return_index=True, return_counts=True)
     return list(zip(edges.tolist(), (edges + (1 << shift[first])).tolist(), packets.tolist()))
+
+
+def bucket_at(buckets, level):
+    """(from, to, delay) in ns of the packet that percentile() means, of a histogram {(from, to): packets} as tc has it.
+
+    The packets of a bucket are taken to be spread evenly over it, as tc does. None of an empty one.
+    """
+    rank = max(-(-round(level * 10) * sum(buckets.values()) // 1000), 1)
+    for (low, high), packets in sorted(buckets.items()):
+        if rank <= packets:
+            return low, high, low + (high - low) * (rank - 0.5) / packets
+        rank -= packets
+    return None
+
+
+def own_histogram(before, after):
+    """What a queue's histogram rose by between two answers of tc, as for bucket_at(), and by how much its sum did.
+
+    before: None for a histogram's whole life. Packets beyond the last bucket are in one that does not end.
+    """
+    found = {}
+    for said, sign in ((after, 1), (before, -1)):
+        if said:
+            rows = [((b["from-ns"], b["to-ns"]), b["packets"]) for b in said["buckets"]]
+            for edges, packets in [*rows, ((said["beyond-ns"], math.inf), said["beyond"])]:
+                found[edges] = found.get(edges, 0) + sign * packets
+    return ({e: n for e, n in found.items() if n},
+            (after["sum-ns"] - (before["sum-ns"] if before else 0)) % 2 ** 64)
+
+
+def own_delays(before, after, seen_ns):
+    """What tc said of a queue's delays beside what was seen of them: {"mean", "max", "p50" ...: {"own_ms", "seen_ms"}}.
+
+    Percentiles have the edges of their bucket, too. before: None to take the figures that tc printed, as they are.
+    """
+    buckets, sum_ns = own_histogram(before, after)
+    packets, seen = sum(buckets.values()), np.sort(seen_ns)
+    if not packets or not len(seen):
+        return None
+    found = {"packets": {"own": packets, "seen": len(seen)},
+             "mean": {"own_ms": sum_ns / packets / 1e6, "seen_ms": float(seen.mean()) / 1e6}}
+    if not before:
+        found["max"] = {"own_ms": after["max-ns"] / 1e6, "seen_ms": float(seen[-1]) / 1e6}
+        found["mean"]["own_ms"] = after["mean-ns"] / 1e6
+    for name, word in TC_LEVELS.items():
+        low, high, own = bucket_at(buckets, DELAY_LEVELS[name])
+        found[name] = {"own_ms": (own if before else after[word]) / 1e6, "from_ms": low / 1e6, "to_ms": high / 1e6,
+                       "seen_ms": percentile(seen, DELAY_LEVELS[name]) / 1e6}
+    return found
+
+
+def beside_own(run, came, went):
+    """The qdisc's own figures of its queues' delays beside what was seen: {"l4s"|"classic": {span: own_delays()}}.
+
+    Spans are "measured", by the difference of two answers, and "since_start", as tc prints it. Empty for a qdisc that
+    says nothing of that, and where a queue's histogram began anew meanwhile.
+    """
+    job, found = run["job"], {}
+    begin = run["start_ns"] + round(job["warmup"] * 1e9)
+    end = begin + job["seconds"] * 10**9
+    delay_ns = (went["ns"] - came["ns"]).astype(np.int64)
+    for name in ("l4s", "classic"):
+        before, after = (((run[when] or {}).get(name) or {}).get("delay") for when in ("before", "after"))
+        if not before or not after or before["generation"] != after["generation"]:
+            continue
+        # By codepoint, as the queues are: SYNs of an L4S sender are Not-ECT.
+        mine = ((came["ecn"] & 1) == (name == "l4s")) & (went["ns"] < end)
+        spans = {"measured": own_delays(before, after, delay_ns[mine & (went["ns"] >= begin)]),
+                 "since_start": own_delays(None, after, delay_ns[mine])}
+        found[name] = {span: what for span, what in spans.items() if what}
+    return found
 
 
 def mean_rates(job):
@@ -266,7 +340,9 @@ def write_rows(path, head, rows):
 
 def reduce(directory, keep_raw=False):
     """Leave summary.json, seconds.csv and histogram.csv in a run's directory and, unless said, no sightings."""
-    summary, seconds, buckets = Run(*load(directory)).figures()
+    run, came, went, lost = load(directory)
+    summary, seconds, buckets = Run(run, came, went, lost).figures()
+    summary["own"] = beside_own(run, came, went)
     write_rows(os.path.join(directory, "seconds.csv"),
                ("second", "group", "packets", "mbit", "delay_mean_ms", "delay_p50_ms", "delay_p99_ms", "marked",
                 "ecn_packets", "dropped"), seconds)

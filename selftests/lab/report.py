@@ -35,6 +35,8 @@ COUPLING_WITHIN = 0.03      # L mark against 2 sqrt(C drop)
 DROPS_WITHIN = 0.10         # drops of both classes in overload
 OVERLOAD_PCT = 25           # Classic drop from which on it is overload: 100 % / k^2 with k = 2
 ALWAYS_MARKED_PCT = 99      # the papers' 100 % of L4S marks in overload, less what is between two updates
+OWN_LEVELS = ("p50", "p90", "p99", "p99_9")
+OWN_WITHIN_PCT = 6          # P99 as the qdisc has it, of the one seen: half of the widest bucket
 START_S = 5                 # of a run: flows in slow start; the papers leave out this and more
 FEW_MBIT = 5                # "within a few Mbit/s" of 47.5: 5 % of the link
 SAMPLE_S = 0.1              # as the PI2 paper samples its peaks
@@ -814,10 +816,62 @@ def repeated(cells, again):
         f"the commands in meta.json repeat runs in {runs.AGAIN}; selftests/lab/test_smoke.py repeats two")])
 
 
+def own_off(which, level, queue, span):
+    """How far the qdisc's own figure is from what was seen, of a result: in per cent ("pct") or buckets ("buckets").
+
+    None if the qdisc says nothing of it.
+    """
+    def figure(result):
+        found = result.summary.get("own", {}).get(queue, {}).get(span, {}).get(level)
+        if not found:
+            return None
+        off = abs(found["own_ms"] - found["seen_ms"])
+        if which == "pct":
+            return off / found["seen_ms"] * 100 if found["seen_ms"] else None
+        return off / (found["to_ms"] - found["from_ms"])
+    return figure
+
+
+QUEUES, SPANS = ("l4s", "classic"), {"measured": "of the measured seconds", "since_start": "as tc prints it"}
+
+
+def own_percentiles(cells):
+    """The Row on what the qdisc says of its delays, in the runs that are there for that; see OWN_WITHIN_PCT."""
+    checks = []
+    for cell in ours_with(cells, "percentiles"):
+        for queue in QUEUES:
+            for span, words in SPANS.items():
+                for level in OWN_LEVELS:
+                    what = f"{named(cell)}: {queue} {level} {words}"
+                    if value := cell.value(own_off("buckets", level, queue, span)):
+                        checks.append(Check(f"{what}, buckets off", value, most=1))
+                    if level == "p99" and (value := cell.value(own_off("pct", level, queue, span))):
+                        checks.append(Check(f"{what}, % off", value, most=OWN_WITHIN_PCT))
+    good = sum(c.verdict() == "reached" for c in checks)
+    return Row(["what `tc -s` prints of delays is what was seen: P50 to P99.9 within one bucket, P99 within "
+                f"{OWN_WITHIN_PCT} %"], checks or None, [f"{good} of {len(checks)} hold" if checks else (
+                    "`scripts/lab.sh run percentiles` runs what shows it")])
+
+
+def own_rows(cells):
+    """The qdisc's own figures / what was seen, and how far apart, for own_percentiles(), [[text]]."""
+    rows = []
+    for cell in sorted(ours_with(cells, "percentiles"), key=lambda c: c.one.rate_mbit):
+        for queue in QUEUES:
+            for span, words in SPANS.items():
+                found = cell.one.summary.get("own", {}).get(queue, {}).get(span)
+                if not found:
+                    continue
+                texts = [f"{f['own_ms']:.3f} / {f['seen_ms']:.3f} ({(f['own_ms'] / f['seen_ms'] - 1) * 100:+.1f} %)"
+                         if (f := found.get(level)) and f["seen_ms"] else "–" for level in ("mean", *OWN_LEVELS, "max")]
+                rows.append([cell.case, queue, words, f"{found['packets']['own']} / {found['packets']['seen']}",
+                             *texts])
+    return rows
+
+
 def lab_rows(cells, again):
     """A Row for each thing that the lab claims of itself."""
-    return [repeated(cells, again), Row(["delay measured against the qdisc's own percentiles"], None,
-                                        ["the qdisc has none yet"])]
+    return [repeated(cells, again), own_percentiles(cells)]
 
 
 # The page
@@ -907,7 +961,11 @@ def page(cells, pictures=None, again=()):
     rows = deploy_flows_rows(cells)
     parts.append(markdown(["A : B", "AQM", "A Mbit/s", "B Mbit/s", "A ms", "B ms"], rows) if rows else "Not run.")
     parts.append("## Of the lab itself")
-    parts.append(markdown(["claim", "", ""], [[*r.label, *r.cells, r.verdict()] for r in own]))
+    parts.append(markdown(["claim", "", "", "why"], [[*r.label, *r.cells, r.verdict(), shorten(r.why())] for r in own]))
+    if rows := own_rows(cells):
+        parts.append("The qdisc's own figures / those of the packets seen, in ms. Of the measured seconds the qdisc "
+                     "knows no greatest delay: it keeps that since the start only.")
+        parts.append(markdown(["link", "queue", "", "packets", "mean", "P50", "P90", "P99", "P99.9", "max"], rows))
     if pictures is not None:
         parts.append("## Figures")
         parts += [f"![{name}]({file})" for name, file in pictures.items() if file]

@@ -248,7 +248,8 @@ def reduce_leaves_the_kept_results_and_removes_the_raw_ones():
             equal(file.read().split(), ["group,delay_us_from,delay_us_to,packets", "all,1.496,1.504,1",
                                         "A,1.496,1.504,1"])
         with open(f"{path}/summary.json", encoding="utf-8") as file:
-            equal(json.load(file)["format"], 1)
+            kept = json.load(file)
+            equal((kept["format"], kept["own"]), (1, {}))
 
 
 @test
@@ -272,6 +273,83 @@ def classes_are_their_groups_together():
     equal((low["packets"], low["delay_ms"]["mean"], low["delay_ms"]["max"], low["marked"]), (2, 2, 3, 1))
     equal((classic["packets"], classic["dropped"], classic["delay_ms"]["mean"]), (1, 1, 8))
     equal(list(figures(job(group("B", ecn="off")), [one(S + 3, 8 * MS)])[0]["classes"]), ["classic"])
+
+
+# What the qdisc says itself
+
+UNIT_NS = 8192
+
+
+def own(delays, generation=1, before=()):
+    """A queue's "delay" as tc -j prints it, with buckets of 8192 ns up to 65536 ns; delays in ns, those before too."""
+    delays = [*before, *delays]
+    buckets = [(n * UNIT_NS, (n + 1) * UNIT_NS, sum(d // UNIT_NS == n for d in delays)) for n in range(8)]
+    return {"mean-ns": int(np.mean(delays)), "p50-ns": 50, "p90-ns": 90, "p99-ns": 99, "p999-ns": 999,
+            "max-ns": max(delays), "count": len(delays), "sum-ns": sum(delays) % 2 ** 64,
+            "beyond": sum(d >= 8 * UNIT_NS for d in delays), "beyond-ns": 8 * UNIT_NS, "generation": generation,
+            "unit-ns": UNIT_NS, "buckets": [{"from-ns": a, "to-ns": b, "packets": n} for a, b, n in buckets if n]}
+
+
+@test
+def bucket_at_is_the_one_with_the_packet_of_that_rank():
+    buckets = {(8, 16): 90, (16, 32): 9, (64, 128): 1}
+    equal(measure.bucket_at(buckets, 50), (8, 16, 8 + 8 * 49.5 / 90))
+    equal(measure.bucket_at(buckets, 90)[:2], (8, 16))
+    equal(measure.bucket_at(buckets, 90.1)[:2], (16, 32))
+    equal(measure.bucket_at(buckets, 99), (16, 32, 16 + 16 * 8.5 / 9))
+    equal(measure.bucket_at(buckets, 99.9), (64, 128, 96))
+    equal(measure.bucket_at({}, 50), None)
+
+
+@test
+def own_histogram_is_what_came_between_two_answers():
+    first = own([1000, 70000])
+    then = own([1001, 1002, 9000, 90000], before=[1000, 70000])
+    equal(measure.own_histogram(first, then), ({(0, 8192): 2, (8192, 16384): 1, (65536, float("inf")): 1}, 101003))
+    equal(measure.own_histogram(None, first), ({(0, 8192): 1, (65536, float("inf")): 1}, 71000))
+    # The sum begins anew at 2^64.
+    equal(measure.own_histogram(first | {"sum-ns": 2 ** 64 - 5}, then | {"sum-ns": 7})[1], 12)
+
+
+@test
+def own_figures_are_beside_those_of_the_same_packets():
+    l4s, classic = group("A", ecn="l4s"), group("B")
+    packets = [one(S // 2, 20000, net=1, before=ECT1), *(one(S + n, 1000 * n, net=1, before=ECT1) for n in range(1, 6)),
+               # Of the L4S sender, but without ECT.
+               *(one(S + n, 10000 * n, net=2) for n in range(1, 3)), one(S + 9, 30000, net=1),
+               one(3 * S + 1, 60000, net=1, before=ECT1)]
+    said = {"before": {"l4s": {"delay": own([20000])}, "classic": {"delay": own([5])}},
+            "after": {"l4s": {"delay": own(range(1000, 6000, 1000), before=[20000])},
+                      "classic": {"delay": own([10000, 20000, 30000], before=[5])}}}
+    run = {"job": job(l4s, classic), "start_ns": BEGIN_NS} | said
+    came, went, _ = measure.pair(sightings(packets))
+    got = measure.beside_own(run, came, went)
+    low, whole = got["l4s"]["measured"], got["l4s"]["since_start"]
+    equal(low["packets"], {"own": 5, "seen": 5})
+    equal(low["mean"], {"own_ms": 0.003, "seen_ms": 0.003})
+    close(low["p50"]["own_ms"], 8192 * 2.5 / 5 / 1e6)
+    equal((low["p50"]["from_ms"], low["p50"]["to_ms"], low["p50"]["seen_ms"]), (0, 0.008192, 0.003))
+    assert "max" not in low, low
+    # As tc prints it, and the bucket that it should be in.
+    equal((whole["packets"], whole["max"]), ({"own": 6, "seen": 6}, {"own_ms": 0.02, "seen_ms": 0.02}))
+    equal(whole["p99_9"], {"own_ms": 0.000999, "from_ms": 0.016384, "to_ms": 0.024576, "seen_ms": 0.02})
+    equal((whole["p90"]["own_ms"], whole["mean"]["own_ms"]), (90 / 1e6, 5833 / 1e6))
+    equal(got["classic"]["measured"]["packets"], {"own": 3, "seen": 3})
+    equal(got["classic"]["measured"]["p99"]["seen_ms"], 0.03)
+
+
+@test
+def own_figures_are_left_out_where_there_are_none():
+    packets = [one(S + 1, 1000, before=ECT1)]
+    came, went, _ = measure.pair(sightings(packets))
+    run = {"job": job(group("A", ecn="l4s")), "start_ns": BEGIN_NS}
+    for before, after in ((None, None), ({"prob": 1}, {"prob": 2}), ({"l4s": {}}, {"l4s": {}}),
+                          ({"l4s": {"delay": own([1])}}, {"l4s": {"delay": own([1], 2)}})):
+        equal(measure.beside_own(run | {"before": before, "after": after}, came, went), {}, (before, after))
+    # A queue without a packet has a histogram of nothing.
+    nothing = own([1]) | {"count": 0, "buckets": []}
+    said = {"l4s": {"delay": nothing}}
+    equal(measure.beside_own(run | {"before": said, "after": said}, came, went), {"l4s": {}})
 
 
 def refused(function, *args):

@@ -86,10 +86,11 @@ class Made:
                 os.remove(os.path.join(path, name))
             os.rmdir(path)
 
-    def run(self, job, given=None, delays=None, coupled=None, prob=0.0, meta=None):
-        """Keep a run; `delays`: mean of each second in ms, `coupled`: rise of that counter, `prob`: p' at the end."""
+    def run(self, job, given=None, delays=None, coupled=None, prob=0.0, meta=None, own=None):
+        """Keep a run; `delays`: mean of each second in ms, `coupled`: rise of that counter, `prob`: p' at the end,
+        `own`: what the qdisc says of its delays."""
         out = self.store.begin(job)
-        summary = figures(job, given)
+        summary = figures(job, given) | ({"own": own} if own else {})
         store.write_json(os.path.join(out, "summary.json"), summary)
         counter = {"before": {"prob": 0.0, "ecn-mark": 7, "step-mark": 7,
                               "l4s": {"marked-coupled": 5, "marked-native": 5}},
@@ -579,8 +580,44 @@ def lab_section_compares_repeated_runs():
             row, percentiles = report.lab_rows(made.cells(), again.cells())
             equal((row.verdict(), percentiles.verdict()), (wanted, "not run"), theirs)
             text = report.page(made.cells(), None, again.cells())
-            assert "## Of the lab itself" in text and "the qdisc has none yet | not run" in text, text
+            assert "## Of the lab itself" in text and "runs what shows it | not run" in text, text
             assert ("build/lab/again" if wanted == "not run" else "of 1 repeated runs") in row.cells[0], row.cells
+
+
+def own_said(**moved):
+    """summary.json's "own" with both queues and spans alike, a P99 of 10 ms in a bucket of 10 to 11 ms."""
+    one = {"packets": {"own": 5, "seen": 6}, "mean": {"own_ms": 4.0, "seen_ms": 4.0},
+           **{level: {"own_ms": 10.0, "seen_ms": 10.0, "from_ms": 10.0, "to_ms": 11.0} for level in report.OWN_LEVELS}}
+    first = {level: found | moved.get(level, {}) for level, found in one.items()}
+    return {"l4s": {"measured": first, "since_start": one}, "classic": {"measured": one, "since_start": one}}
+
+
+@test
+def own_percentiles_flip_at_a_bucket_and_at_six_per_cent():
+    one = job("percentiles", "40mbit")
+    for moved, wanted in (({}, "reached"), ({"p50": {"own_ms": 11.0}}, "reached"),
+                          ({"p50": {"own_ms": 11.01}}, "missed"), ({"p99_9": {"own_ms": 8.99}}, "missed"),
+                          ({"p99": {"own_ms": 10.6}}, "reached"),
+                          ({"p99": {"own_ms": 10.61}}, "missed"), ({"p99": {"own_ms": 9.39}}, "missed")):
+        with Made() as made:
+            made.run(one, own=own_said(**moved))
+            row = report.own_percentiles(made.cells())
+            equal((row.verdict(), len(row.checks)), (wanted, 20), moved)
+            text = report.page(made.cells())
+            assert f"{20 - (wanted == 'missed')} of 20 hold" in text, moved
+    with Made() as made:
+        made.run(one, own=own_said(p99={"own_ms": 10.61}))
+        equal(report.own_rows(made.cells())[0], [
+            "40mbit", "l4s", "of the measured seconds", "5 / 6", "4.000 / 4.000 (+0.0 %)", "10.000 / 10.000 (+0.0 %)",
+            "10.000 / 10.000 (+0.0 %)", "10.610 / 10.000 (+6.1 %)", "10.000 / 10.000 (+0.0 %)", "–"])
+        assert "l4s p99 of the measured seconds, % off 6.1, to reach ≤ 6" in report.page(made.cells())
+
+
+@test
+def own_percentiles_of_other_experiments_are_not_judged():
+    with Made() as made:
+        made.run(job("fig6", "40mbit-10ms"), own=own_said(p99={"own_ms": 20.0}))
+        equal((report.own_percentiles(made.cells()).verdict(), report.own_rows(made.cells())), ("not run", []))
 
 
 @test

@@ -65,6 +65,33 @@ def packets_counted_outside_are_those_that_the_qdisc_counted():
 
 
 @test
+def delays_that_the_qdisc_tells_are_those_seen():
+    """Percentiles within one bucket under any load, mean and maximum as they are."""
+    for name, (path, _) in made().items():
+        if name[1] != "dualpi2":
+            continue
+        own = read(path, "summary.json")["own"]
+        equal(set(own), {"l4s", "classic"}, str(name))
+        for queue, spans in own.items():
+            equal(set(spans), {"measured", "since_start"}, f"{name}, {queue}")
+            for span, found in spans.items():
+                packets = found["packets"]
+                assert abs(packets["own"] - packets["seen"]) <= 3, f"{name}, {queue}, {span}: {packets}"
+                for level in ("p50", "p90", "p99", "p99_9"):
+                    one = found[level]
+                    assert abs(one["own_ms"] - one["seen_ms"]) <= one["to_ms"] - one["from_ms"], \
+                        f"{name}, {queue}, {span}: {level} {one}"
+                mean = found["mean"]
+                assert abs(mean["own_ms"] / mean["seen_ms"] - 1) < 0.001, f"{name}, {queue}, {span}: mean {mean}"
+            greatest = spans["since_start"]["max"]
+            assert abs(greatest["own_ms"] - greatest["seen_ms"]) < 1e-6, f"{name}, {queue}: max {greatest}"
+    # The figures that a user reads, on the link that most tests have.
+    for queue, spans in read(made()["two-flows", "dualpi2"][0], "summary.json")["own"].items():
+        p99 = spans["since_start"]["p99"]
+        assert abs(p99["own_ms"] / p99["seen_ms"] - 1) <= 0.06, f"{queue}: P99 {p99}"
+
+
+@test
 def no_ecn_field_changes_but_to_ce():
     for name, (path, _) in made().items():
         equal(read(path, "summary.json")["all"]["rewritten_wrongly"], 0, str(name))
