@@ -537,11 +537,10 @@ static noinline enum dualpi2_drop dualpi2_admit(struct sk_buff *skb,
 						struct Qdisc *sch, u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	u64 memory = (u64)q->memory_used + skb->truesize;
 
 	if (sch->q.qlen >= q->config.limit_pkts)
 		return DUALPI2_DROPPED_LIMIT;
-	if (memory > q->memory_limit)
+	if ((u64)q->memory_used + skb->truesize > q->memory_limit)
 		return DUALPI2_DROPPED_MEMORY;
 	if (q->config.drop_early &&
 	    dualpi2_queue_of(dualpi2_cb(skb)) == DUALPI2_QUEUE_C &&
@@ -549,7 +548,9 @@ static noinline enum dualpi2_drop dualpi2_admit(struct sk_buff *skb,
 		return DUALPI2_DROPPED_EARLY;
 
 	q->max_pkts = max(q->max_pkts, sch->q.qlen + 1);
-	q->max_memory_used = max_t(u32, q->max_memory_used, memory);
+	/* A mark may have made it larger. */
+	q->max_memory_used = max(q->max_memory_used,
+				 q->memory_used + skb->truesize);
 	dualpi2_set_watch(q);
 	return DUALPI2_ADMITTED;
 }
@@ -694,6 +695,8 @@ static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 /* Overload began or ended: have it reported. */
 static noinline void dualpi2_notice(struct dualpi2_sched_data *q)
 {
+	if (!q->params.report_ns)
+		return;
 	cancel_delayed_work(&q->report);
 	schedule_delayed_work(&q->report, 0);
 }
@@ -1125,6 +1128,19 @@ static void dualpi2_trim(struct Qdisc *sch)
 	qdisc_tree_reduce_backlog(sch, dropped, dropped_bytes);
 }
 
+/* Bring a qdisc that has been idle up to date, and return the time.  Called with
+ * the tree locked.  An overload that is over is left for the work to find.
+ */
+static u64 dualpi2_now(struct Qdisc *sch)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	u64 now_ns = ktime_get_ns();
+
+	if (!sch->q.qlen && dualpi2_pi_is_due(&q->params, &q->vars, now_ns))
+		dualpi2_pi_idle(&q->params, &q->vars, now_ns);
+	return now_ns;
+}
+
 static int dualpi2_put_report(struct sk_buff *msg, const struct Qdisc *sch,
 			      enum dualpi2_report kind, u64 since_ns,
 			      const struct dualpi2_overload_report *report)
@@ -1190,13 +1206,15 @@ static void dualpi2_report_work(struct work_struct *work)
 	rcu_read_lock();
 	lock = qdisc_lock(qdisc_root_sleeping(sch));
 	spin_lock_bh(lock);
-	now_ns = ktime_get_ns();
-	if (!sch->q.qlen && dualpi2_pi_is_due(&q->params, &q->vars, now_ns))
-		dualpi2_pi_idle(&q->params, &q->vars, now_ns);
+	now_ns = dualpi2_now(sch);
 	kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);
 	if (kind != DUALPI2_REPORT_NONE)
 		q->reports++;
 	wait_ns = dualpi2_report_wait_ns(&q->params, &q->vars, now_ns);
+	/* Under the lock, so that dualpi2_notice() has the last word. */
+	if (wait_ns)
+		schedule_delayed_work(&q->report,
+				      nsecs_to_jiffies(wait_ns) + 1);
 	spin_unlock_bh(lock);
 	rcu_read_unlock();
 
@@ -1204,8 +1222,6 @@ static void dualpi2_report_work(struct work_struct *work)
 		dualpi2_send_report(sch, kind,
 				    dualpi2_real_ns(report.since_ns, now_ns),
 				    &report);
-	if (wait_ns)
-		schedule_delayed_work(&q->report, nsecs_to_jiffies(wait_ns) + 1);
 }
 
 /* New edges begin new histograms. */
@@ -1233,6 +1249,7 @@ static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct dualpi2_config cfg = q->config;
 	struct dualpi2_params params;
+	u64 now_ns;
 	int err;
 
 	err = dualpi2_parse(opt, &cfg, extack);
@@ -1241,11 +1258,13 @@ static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
 	dualpi2_params_init(&params, &cfg);
 
 	sch_tree_lock(sch);
+	now_ns = dualpi2_now(sch);
+	dualpi2_report_change(&q->params, &params, &q->vars, now_ns);
 	q->config = cfg;
 	q->params = params;
 	dualpi2_refresh_mtu(sch);
 	dualpi2_set_edges(q);
-	dualpi2_vars_derive(&q->params, &q->vars, ktime_get_ns());
+	dualpi2_vars_derive(&q->params, &q->vars, now_ns);
 	dualpi2_notice(q);
 	dualpi2_trim(sch);
 	if (!sch->q.qlen)
@@ -1309,8 +1328,19 @@ static void dualpi2_reset(struct Qdisc *sch)
 static void dualpi2_destroy(struct Qdisc *sch)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	struct dualpi2_overload_report report;
+	enum dualpi2_report kind;
+	u64 now_ns;
 
 	cancel_delayed_work_sync(&q->report);
+	/* Who was told of a begin is told of the end. */
+	q->vars.report.quiet_until_ns = 0;
+	now_ns = ktime_get_ns();
+	kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);
+	if (kind != DUALPI2_REPORT_NONE)
+		dualpi2_send_report(sch, kind,
+				    dualpi2_real_ns(report.since_ns, now_ns),
+				    &report);
 	tcf_block_put(q->block);
 }
 
@@ -1555,7 +1585,12 @@ static int dualpi2_put_queue(struct sk_buff *skb,
 	dualpi2_counters(&q->fifo[queue], &counters);
 	if (nla_put(skb, TCA_DUALPI2_QUEUE_COUNTERS, sizeof(counters),
 		    &counters) ||
-	    nla_put(skb, TCA_DUALPI2_QUEUE_DELAY, sizeof(delay), &delay) ||
+	    nla_put(skb, TCA_DUALPI2_QUEUE_DELAY, sizeof(delay), &delay))
+		return -EMSGSIZE;
+	/* One page holds the last words of a qdisc and the first of what takes
+	 * its place, which may be another of this kind.
+	 */
+	if (nlmsg_hdr(skb)->nlmsg_type != RTM_DELQDISC &&
 	    dualpi2_put_hist(skb, d))
 		return -EMSGSIZE;
 	nla_nest_end(skb, nest);
@@ -1580,17 +1615,6 @@ static int dualpi2_put_overload(struct sk_buff *skb,
 
 	return nla_put(skb, TCA_DUALPI2_STATS_OVERLOAD, sizeof(overload),
 		       &overload);
-}
-
-/* Bring a qdisc that has been idle up to date.  Called with the tree locked. */
-static u64 dualpi2_now(struct Qdisc *sch)
-{
-	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	u64 now_ns = ktime_get_ns();
-
-	if (!sch->q.qlen && dualpi2_pi_is_due(&q->params, &q->vars, now_ns))
-		dualpi2_update(sch, now_ns);
-	return now_ns;
 }
 
 /* The attributes would double the message if they went into the copy that

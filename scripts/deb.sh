@@ -44,7 +44,7 @@ cd "$DUALPI2_ROOT"
 cp -R --parents Kbuild Makefile sch_dualpi2.c include iproute2-patch tools LICENSES packaging/dkms.conf "$tree"
 cp -R packaging/debian "$tree/debian"
 find "$tree" \( -name '*.o' -o -name '*.cmd' -o -name '*.d' -o -name '*.pyc' \) -delete
-find "$tree" -name __pycache__ -delete
+find "$tree" \( -name __pycache__ -o -name .ruff_cache \) -prune -exec rm -r {} +
 sed -i 's/^\(#define DUALPI2_VERSION[[:space:]]*\)".*"$/\1"'"$version"'"/' "$tree/sch_dualpi2.c"
 
 # The commit's time, and nothing of this machine or of when it was copied.

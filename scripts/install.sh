@@ -59,6 +59,7 @@ install)
 	install -D -m 755 tools/dualpi2-top "$top"
 	install -D -m 644 -t "$share/dualpi2_top" tools/dualpi2_top/*.py
 	version >"$share/dualpi2_top/VERSION"
+	chmod 644 "$share/dualpi2_top/VERSION"
 	install -D -m 644 -t "$share" tools/grafana-dualpi2.json tools/dualpi2-metrics.service tools/dualpi2-metrics.timer
 	sed -i 's,/usr/bin/,/usr/local/bin/,' "$share/dualpi2-metrics.service"
 	install -D -m 644 tools/dualpi2-top.8 "$man/dualpi2-top.8"

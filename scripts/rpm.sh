@@ -33,7 +33,7 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || 
 export SOURCE_DATE_EPOCH
 tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" \
 	--transform "s,^,dualpi2-$version/," -c \
-	--exclude=__pycache__ \
+	--exclude=__pycache__ --exclude=.ruff_cache \
 	Kbuild Makefile README.md sch_dualpi2.c include LICENSES iproute2-patch tools packaging/dkms.conf |
 	gzip -9n >"$top/SOURCES/dualpi2-$version.tar.gz"
 sed "s/#VERSION#/$version/" packaging/rpm/dualpi2.spec >"$top/SPECS/dualpi2.spec"

@@ -241,7 +241,7 @@ struct dualpi2_config {
  * @alpha_gain: integral gain, see "gain" above
  * @beta_gain: proportional gain
  * @enter_q32: p' at which the Classic probability is p_Cmax: overload begins,
- *	and from here on both queues drop
+ *	and from here on both queues drop if @drop_overload
  * @report_ns: least time between two reports; 0: none
  */
 struct dualpi2_params {
@@ -769,13 +769,35 @@ dualpi2_report_next(const struct dualpi2_params *p, struct dualpi2_vars *v,
 		.count = v->overload_count - r->count,
 	};
 	r->quiet_until_ns = now_ns + p->report_ns;
-	r->begun = v->overload;
+	r->begun = v->overload && p->report_ns;
 	if (v->overload)
 		return p->report_ns ? DUALPI2_REPORT_BEGIN :
 				      DUALPI2_REPORT_NONE;
 	r->count = v->overload_count;
 	r->total_ns = v->overload_total_ns;
 	return p->report_ns ? DUALPI2_REPORT_END : DUALPI2_REPORT_NONE;
+}
+
+/**
+ * dualpi2_report_change() - another time between reports
+ * @from: parameters that were
+ * @to: parameters that come
+ * @v: state, up to date
+ * @now_ns: time
+ *
+ * A time without reports that is under way does not outlast the new one, and
+ * what ended while there were to be none is not reported later.
+ */
+static inline void dualpi2_report_change(const struct dualpi2_params *from,
+					 const struct dualpi2_params *to,
+					 struct dualpi2_vars *v, u64 now_ns)
+{
+	struct dualpi2_overload_report report;
+
+	if (!from->report_ns)
+		dualpi2_report_next(from, v, now_ns, &report);
+	v->report.quiet_until_ns = min_t(u64, v->report.quiet_until_ns,
+					 now_ns + to->report_ns);
 }
 
 /**
@@ -1223,10 +1245,12 @@ static inline u8 dualpi2_hist_shift(u32 us)
  */
 static inline void dualpi2_delay_init(struct dualpi2_delay *d, u8 shift)
 {
+	u32 generation = d->generation + 1;
+
 	*d = (struct dualpi2_delay) {
 		.first_ns = (u64)DUALPI2_HIST_SUB << shift,
 		.bias = (shift + DUALPI2_HIST_SUB_BITS) * DUALPI2_HIST_SUB,
-		.generation = d->generation + 1,
+		.generation = generation,
 		.shift = shift,
 	};
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tracepoint of the dualpi2 qdisc: every decision about a packet.  It costs a
- * no-op while nobody listens.
+ * Tracepoint of the dualpi2 qdisc: every decision of the AQM about a packet.
+ * While nobody listens it is a no-op.
  *
  *	echo 1 >/sys/kernel/tracing/events/dualpi2/dualpi2_verdict/enable
  */

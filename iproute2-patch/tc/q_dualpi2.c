@@ -757,25 +757,24 @@ static __u64 dualpi2_hist_edge(const struct dualpi2_hist *h, unsigned int i)
 	return edge << shift;
 }
 
+/* The message of a deletion has no histogram. */
 static bool dualpi2_hist_read(struct dualpi2_hist *h,
 			      const struct rtattr *delay,
 			      const struct rtattr *hist)
 {
 	unsigned int i;
 
-	if (!delay)
+	if (!delay || !hist)
 		return false;
 	*h = (struct dualpi2_hist) {};
 	dualpi2_copy_attr(&h->delay, sizeof(h->delay), delay);
 	if (!h->delay.unit_ns)
 		return false;
 
-	if (hist) {
-		h->counts = RTA_DATA(hist);
-		h->len = RTA_PAYLOAD(hist) / sizeof(__u64);
-		if (h->len > h->delay.buckets)
-			h->len = h->delay.buckets;
-	}
+	h->counts = RTA_DATA(hist);
+	h->len = RTA_PAYLOAD(hist) / sizeof(__u64);
+	if (h->len > h->delay.buckets)
+		h->len = h->delay.buckets;
 	h->count = h->delay.beyond;
 	for (i = 0; i < h->len; i++)
 		h->count += dualpi2_hist_packets(h, i);

@@ -427,7 +427,9 @@ def _parse_stats_attrs(st, found):
         nest = attrs(found[kind])
         st[queue]["counters"] = fields(COUNTERS, f"{len(COUNTERS)}Q", nest[QUEUE_COUNTERS])
         st[queue]["delay"] = delay = fields(DELAY, "3Q4I", nest[QUEUE_DELAY])
-        hist = struct.unpack(f"{len(nest[QUEUE_HIST]) // 8}Q", nest[QUEUE_HIST])
+        # The last words of a qdisc that goes are without it.
+        data = nest.get(QUEUE_HIST, b"")
+        hist = struct.unpack(f"{len(data) // 8}Q", data)
         if len(hist) > delay["buckets"] or (hist and not hist[-1]):
             raise Failure(f"{queue}: {len(hist)} buckets were sent of {delay['buckets']}, the last one {hist[-1]}")
         delay["hist"] = [*hist, *[0] * (delay["buckets"] - len(hist))]

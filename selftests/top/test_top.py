@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tests of dualpi2-top without a kernel: decoding, differences, percentiles, layout, metrics. KTAP on stdout.
 
-The statistics are made from the header (payload.py). Where prometheus_client is missing, one test says so and fails;
-the rest needs Python alone, 3.9 or later.
+The statistics are made from the header (payload.py). Where prometheus_client is missing, the tests of metrics say so
+and fail; the rest needs Python alone, 3.9 or later.
 """
 
 import io
@@ -684,6 +684,17 @@ def metrics_hold_the_counters():
 
 
 @test
+def metrics_of_qdiscs_without_a_handle_and_of_namespaces_are_told_apart():
+    entries = watched([qdisc(app(ext={}, c=queue({}, {}), l=queue({}, {})), handle=0, parent=parent)
+                       for parent in (1, 2)])
+    equal([(entry.handle, entry.parent) for entry in entries], [("0:", ":1"), ("0:", ":2")])
+    lines = [line.rpartition(" ")[0] for line in metrics.text(entries, "blue").splitlines() if line[0] != "#"]
+    equal(len(lines), len(set(lines)))
+    assert all('netns="blue"' in line for line in lines), lines
+    assert "netns" not in metrics.text(entries)
+
+
+@test
 def metrics_histogram_is_cumulative_and_in_seconds():
     delay = {"unit_ns": 8192, "sum_ns": 5 * 10**8, "beyond": 1, "max_ns": 10**9}
     entries = watched([qdisc(app(ext={}, c=queue({}, {}), l=queue({}, delay, [4, 2])))])
@@ -740,6 +751,34 @@ def metrics_file_that_cannot_be_written_is_a_sentence():
 
 
 @test
+def metrics_take_the_place_of_files_alone():
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "link")
+        os.symlink("/dev/null", path)
+        pipe = os.path.join(directory, "pipe")
+        os.mkfifo(pipe)
+        for place in (path, pipe):
+            try:
+                metrics.write(place, "x")
+            except Trouble as trouble:
+                assert "is no file" in str(trouble), trouble
+            else:
+                raise AssertionError(place)
+        equal((sorted(os.listdir(directory)), os.readlink(path)), (["link", "pipe"], "/dev/null"))
+
+
+@test
+def metrics_file_leaves_nothing_where_a_signal_ends_it():
+    with tempfile.TemporaryDirectory() as directory:
+        with unittest.mock.patch.object(metrics.os, "replace", side_effect=SystemExit(143)):
+            try:
+                metrics.write(os.path.join(directory, "x.prom"), "x")
+            except SystemExit:
+                pass
+        equal(os.listdir(directory), [])
+
+
+@test
 def missing_library_is_a_sentence():
     with unittest.mock.patch.dict(sys.modules, {"prometheus_client": None}):
         try:
@@ -776,6 +815,10 @@ def dashboard_asks_for_metrics_that_exist():
                 assert name in there, (panel["title"], name)
             for label in re.findall(r"(\w+)(?:=~?|!=)\"", target["expr"]):
                 assert label in labels | {"instance", "job"}, (panel["title"], label)
+            # Those without a handle differ by their parents alone.
+            if "{{handle}}" in target["legendFormat"]:
+                assert "{{parent}}" in target["legendFormat"], panel["title"]
+            assert "handle" not in target["expr"] or "parent" in target["expr"], panel["title"]
     assert asked >= 10, asked
     for variable in dashboard["templating"]["list"]:
         for name in re.findall(r"\bdualpi2_\w+", str(variable.get("query"))):
@@ -814,6 +857,29 @@ def closed_pipe_is_no_error():
     done = subprocess.run(f"{sys.executable} {TOP} --json --interval 0.1 | head -n 2", shell=True, capture_output=True,
                           text=True, check=False, timeout=60)
     equal((len(done.stdout.splitlines()), done.stderr), (2, ""))
+
+
+@test
+def full_disk_and_closed_streams_are_a_sentence():
+    for words in ("--json --interval 0.1 >/dev/full", "<&- >&-"):
+        done = subprocess.run(f"{sys.executable} {TOP} {words}", shell=True, capture_output=True, text=True,
+                              check=False, timeout=60)
+        assert done.returncode in (1, 2) and len(done.stderr.splitlines()) == 1, done.stderr
+
+
+@test
+def locale_that_is_not_installed_is_ascii():
+    with unittest.mock.patch.dict(os.environ, {"LC_ALL": "xx_XX.UTF-8"}):
+        equal(screen.ascii_wanted(), True)
+
+
+@test
+def nohup_is_heeded():
+    program = ("import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+               f"sys.path.insert(0, {payload.TOOLS!r}); from dualpi2_top import cli; cli.main(['--since-start']); "
+               "print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)")
+    done = subprocess.run([sys.executable, "-B", "-c", program], text=True, capture_output=True, check=False)
+    equal(done.stdout.splitlines()[-1:], ["True"], done.stderr)
 
 
 @test

@@ -63,7 +63,10 @@ list() {
 	idle_overload_goes_on	dualpi2_overload_update(p, v, false, empty_ns, now_ns) => dualpi2_overload_update(p, v, v->base_q32 >= p->enter_q32, empty_ns, now_ns)
 	idle_overload_ends_late	dualpi2_overload_update(p, v, false, empty_ns, now_ns) => dualpi2_overload_update(p, v, false, now_ns, now_ns)
 	report_storm	if (p->report_ns && now_ns < r->quiet_until_ns) => if (0)
-	report_begin_twice	r->begun = v->overload; => ;
+	report_begin_twice	r->begun = v->overload && p->report_ns; => ;
+	report_begin_while_off_is_lost	r->begun = v->overload && p->report_ns; => r->begun = v->overload;
+	report_quiet_time_outlasts_change	v->report.quiet_until_ns = min_t(u64, v->report.quiet_until_ns,\n\t\t\t\t\t now_ns + to->report_ns); => ;
+	report_of_what_ended_while_off	if (!from->report_ns)\n\t\tdualpi2_report_next => if (0)\n\t\tdualpi2_report_next
 	report_end_forgets_others	.count = v->overload_count - r->count => .count = 1
 	overload_not_counted	v->overload_count++; => ;
 	overload_time_not_summed	v->overload_total_ns += v->overload_last_ns => v->overload_total_ns = v->overload_last_ns
@@ -132,7 +135,7 @@ list() {
 	hist_beyond_counted_twice	return false;\n\td->beyond++;\n\treturn true; => return false;\n\td->beyond++;\n\treturn false;
 	hist_watch_too_high	d->watch_ns = min_t(u64, d->max_ns, last_ns) => d->watch_ns = d->max_ns
 	hist_end_off_by_one	DUALPI2_HIST_OCTAVES) - 1; => DUALPI2_HIST_OCTAVES);
-	hist_generation_kept	.generation = d->generation + 1 => .generation = d->generation
+	hist_generation_kept	u32 generation = d->generation + 1; => u32 generation = d->generation;
 	hist_unit_rounded_down	__fls(us * DUALPI2_NS_PER_US - 1) + 1 => __fls(us * DUALPI2_NS_PER_US)
 	sqrt_rounded_down	return dualpi2_square_q32(root) < p_q32 ? root + 1 : root; => return root;
 	shed_although_forbidden	p->drop_overload &&\n\t\t    !pkt->low; => !pkt->low;

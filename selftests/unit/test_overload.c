@@ -402,6 +402,51 @@ static void report_none_when_off_and_none_of_that_time_later(void)
 	CHECK_EQ(dualpi2_report_wait_ns(&p, &v, 13 * SEC), 0);
 }
 
+static void report_time_without_follows_a_shorter_period(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params lazy, p = unit_params(&cfg);
+	struct dualpi2_vars v = unit_vars(&p);
+
+	cfg.report_us = U32_MAX;
+	lazy = unit_params(&cfg);
+	overload_at(&lazy, &v, ONE, 10 * SEC);
+	overload_reports(&lazy, &v, 10 * SEC, DUALPI2_REPORT_BEGIN, 10 * SEC, 0,
+			 1);
+	overload_from_to(&lazy, &v, 11 * SEC, 12 * SEC);
+	overload_silent(&lazy, &v, 20 * SEC);
+	dualpi2_report_change(&lazy, &p, &v, 20 * SEC);
+	overload_silent(&p, &v, 21 * SEC - 1);
+	overload_reports(&p, &v, 21 * SEC, DUALPI2_REPORT_END, 10 * SEC,
+			 2 * SEC, 1);
+	/* and a longer one does not lengthen it */
+	overload_at(&p, &v, ONE, 21 * SEC + 1);
+	dualpi2_report_change(&p, &lazy, &v, 21 * SEC + 1);
+	overload_reports(&lazy, &v, 22 * SEC, DUALPI2_REPORT_BEGIN,
+			 21 * SEC + 1, SEC - 1, 1);
+}
+
+static void report_switched_on_tells_of_what_goes_on_only(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params off, p = unit_params(&cfg);
+	struct dualpi2_vars v = unit_vars(&p);
+
+	cfg.report_us = 0;
+	off = unit_params(&cfg);
+	/* one that was over, which nobody has asked about */
+	overload_from_to(&off, &v, 10 * SEC, 11 * SEC);
+	dualpi2_report_change(&off, &p, &v, 20 * SEC);
+	overload_silent(&p, &v, 20 * SEC);
+	/* one that goes on, and was asked about */
+	dualpi2_report_change(&p, &off, &v, 21 * SEC);
+	overload_at(&off, &v, ONE, 22 * SEC);
+	overload_silent(&off, &v, 23 * SEC);
+	dualpi2_report_change(&off, &p, &v, 24 * SEC);
+	overload_reports(&p, &v, 24 * SEC, DUALPI2_REPORT_BEGIN, 22 * SEC,
+			 2 * SEC, 1);
+}
+
 /* Whatever happens: no two reports within a period, and when all is over what
  * was reported is what there was.
  */
@@ -748,6 +793,8 @@ static const struct unit_test overload_tests[] = {
 	TEST(report_of_a_short_overload_comes_after_the_period),
 	TEST(report_never_seen_in_overload_is_an_end),
 	TEST(report_none_when_off_and_none_of_that_time_later),
+	TEST(report_time_without_follows_a_shorter_period),
+	TEST(report_switched_on_tells_of_what_goes_on_only),
 	TEST(report_storm_keeps_the_period_and_adds_up),
 	TEST(overload_without_drop_holds_base_at_its_edge),
 	TEST(loop_below_overload_settles_at_the_excess),

@@ -59,6 +59,8 @@ def _print(words):
 
 def _events(options):
     reports = netlink.Reports(options.netns)
+    if options.device:
+        reports.kernel.ifindex(options.device)      # a name with a mistake in it would be waited for in silence
     while True:
         for event in reports.wait():
             if not options.device or event.get("lost") or event.get("device") == options.device:
@@ -83,12 +85,11 @@ def event_text(event):
 def _openmetrics(options):
     from . import metrics
     watch = Watch(options.netns, options.device)
-    content = metrics.text(watch.sample())
+    content = metrics.text(watch.sample(), options.netns)
     if options.output:
         metrics.write(options.output, content)
     else:
-        sys.stdout.write(content)
-        sys.stdout.flush()
+        print(content, end="", flush=True)
     return 0
 
 
@@ -131,6 +132,8 @@ def _run(options):
     if options.once or options.json:
         return _stream(options)
     from . import screen
+    # Without its terminal there is nothing to go on for, nohup or not.
+    signal.signal(signal.SIGHUP, _terminate)
     watch = Watch(options.netns, options.device)
     screen.show(watch, options.interval, report.none_here(options.device, options.netns))
     return 0
@@ -140,11 +143,22 @@ def _terminate(number, _):
     raise SystemExit(128 + number)
 
 
+def _silence():
+    """Drop what is not written yet: Python would complain at its end."""
+    if sys.stdout:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(words=None):
     """The program; its exit code."""
     # An exception, and not at once: the terminal is put back on the way out.
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _terminate)
+        # Under nohup it goes on.
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _terminate)
+    if hasattr(sys.stdout, "reconfigure"):
+        # A device may have a name that the locale lacks letters for.
+        sys.stdout.reconfigure(errors="replace")
     try:
         return _run(_options(words))
     except Trouble as trouble:
@@ -153,9 +167,14 @@ def main(words=None):
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read it has enough. Python would complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read it has enough.
+        _silence()
         return 0
+    except OSError as error:
+        _silence()
+        print(f"dualpi2-top: ended by an error ({error.strerror or error}); if the output goes to a file, see whether "
+              "that can be written, else please report this", file=sys.stderr)
+        return 1
     except ImportError as error:
         print(f"dualpi2-top: this Python lacks {error.name}; install the whole of it: apt install python3",
               file=sys.stderr)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Metrics of all dualpi2 in Prometheus' text format, by its own client library. docs: dualpi2-top(8)."""
 
+import contextlib
 import os
+import stat
 import tempfile
 
 from . import Trouble, stats
@@ -20,13 +22,20 @@ def _library():
 
 
 class Families:
-    """The metrics of some entries, as families of the library."""
+    """The metrics of some entries, as families of the library.
 
-    def __init__(self, core, entries):
+    With a namespace's name all have it as a label: else files of two namespaces in one directory would have the same
+    metrics twice, and the node exporter answers such with an error.
+    """
+
+    def __init__(self, core, entries, netns=None):
         self.core = core
         self.found = {}
-        found = core.GaugeMetricFamily("dualpi2_qdiscs", "Number of dualpi2 qdiscs.")
-        found.add_metric([], len(entries))
+        self.labels = (["netns"] if netns else []) + LABELS
+        self.netns = [netns] if netns else []
+        found = core.GaugeMetricFamily("dualpi2_qdiscs", "Number of dualpi2 qdiscs.",
+                                       labels=["netns"] if netns else [])
+        found.add_metric(self.netns, len(entries))
         self.found["dualpi2_qdiscs"] = found
         for entry in entries:
             self._entry(entry)
@@ -40,11 +49,11 @@ class Families:
             return
         if name not in self.found:
             make = self.core.CounterMetricFamily if kind == "counter" else self.core.GaugeMetricFamily
-            self.found[name] = make(name, text, labels=LABELS + list(labels))
+            self.found[name] = make(name, text, labels=self.labels + list(labels))
         self.found[name].add_metric(self.where + list(labels.values()), value)
 
     def _entry(self, entry):
-        self.where = [entry.device, entry.handle, entry.parent]
+        self.where = self.netns + [entry.device, entry.handle, entry.parent]
         sample = entry.sample
         for queue in QUEUES:
             self._queue(QUEUE_NAMES[queue], sample.queues[queue])
@@ -121,7 +130,7 @@ class Families:
         family = "dualpi2_delay_seconds"
         if family not in self.found:
             self.found[family] = self.core.HistogramMetricFamily(
-                family, "Time that forwarded packets spent in the queue.", labels=LABELS + ["queue"])
+                family, "Time that forwarded packets spent in the queue.", labels=self.labels + ["queue"])
         unit = queue.delay["unit_ns"]
         buckets = []
         total = 0
@@ -135,15 +144,20 @@ class Families:
                   {"queue": name}, queue.delay["max_ns"] / SECOND)
 
 
-def text(entries):
+def text(entries, netns=None):
     """All metrics, one exposition."""
     core, exposition = _library()
     # Counters beyond 2^53 are rounded, as all numbers of Prometheus are.
-    return exposition.generate_latest(Families(core, entries)).decode("utf-8")
+    return exposition.generate_latest(Families(core, entries, netns)).decode("utf-8")
 
 
 def write(path, content):
     """Replace a file at once: whoever reads it meanwhile gets all of the old one or all of the new one."""
+    # As root, it would put a file in the place of /dev/null or of the link /dev/stdout.
+    with contextlib.suppress(OSError):
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            raise Trouble(f"cannot write {path}, which is there and is no file; name a file, or leave out --output and "
+                          "redirect the output with >")
     directory = os.path.dirname(path) or "."
     temporary = None
     try:
@@ -151,11 +165,15 @@ def write(path, content):
         handle, temporary = tempfile.mkstemp(prefix=".dualpi2-top.", dir=directory)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(content)
-        # The exporter is another user.
-        os.chmod(temporary, 0o644)
+            # The exporter is another user. Not by name: if the directory is that user's, it may be another file by now.
+            os.fchmod(file.fileno(), 0o644)
         os.replace(temporary, path)
+        temporary = None
     except OSError as error:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
         raise Trouble(f"cannot write {path} ({error.strerror}); name a file in a directory that exists and that you "
                       "may write to") from None
+    finally:
+        # Also where a signal ended it.
+        if temporary:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)

@@ -59,6 +59,8 @@ def handle_text(number):
         return "root"
     if number >= TC_H_INGRESS:
         return "ingress"
+    if 0 < number < 1 << 16:        # below a qdisc without a handle, as children of a default mq are
+        return f":{number:x}"
     return f"{number >> 16:x}:" + (f"{number & 0xffff:x}" if number & 0xffff else "")
 
 

@@ -187,13 +187,16 @@ def text(entries, width, unix_time, none_text, ascii_only=False):
 
 def ascii_wanted():
     """Can this terminal show no bars?"""
-    locale.setlocale(locale.LC_CTYPE, "")
+    try:
+        locale.setlocale(locale.LC_CTYPE, "")
+    except locale.Error:    # one that is not installed here, as ssh passes them on
+        return True
     return locale.nl_langinfo(locale.CODESET).upper().replace("-", "") != "UTF8"
 
 
 def show(watch, interval, none_text):
     """The refreshing view, until q is pressed."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not all(stream and stream.isatty() for stream in (sys.stdin, sys.stdout)):
         raise Trouble("the view needs a terminal; without one use --once, --json or --openmetrics", 2)
     ascii_only = ascii_wanted()
     # Else Escape, with which the arrows begin, waits for a second.
@@ -293,7 +296,10 @@ class View:
             # The last column of the last line is not to be written to: the terminal would scroll.
             part = part[:max(width - 1 - column, 0)]
             try:
-                self.window.addstr(row, column, part, self.styles[style])
+                try:
+                    self.window.addstr(row, column, part, self.styles[style])
+                except UnicodeEncodeError:      # the name of a device, in a locale that lacks its letters
+                    self.window.addstr(row, column, part.encode("ascii", "replace").decode(), self.styles[style])
             except curses.error:    # it has just become smaller; the next key tells
                 return
             column += len(part)

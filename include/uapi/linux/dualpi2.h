@@ -190,7 +190,9 @@ enum {
 	TCA_DUALPI2_QUEUE_PAD,
 	TCA_DUALPI2_QUEUE_COUNTERS,	/* struct tc_dualpi2_counters */
 	TCA_DUALPI2_QUEUE_DELAY,	/* struct tc_dualpi2_delay */
-	TCA_DUALPI2_QUEUE_HIST,		/* u64[]: packets forwarded, by delay */
+	TCA_DUALPI2_QUEUE_HIST,		/* u64[]: packets forwarded, by delay;
+					 * not in the message of a deletion
+					 */
 	__TCA_DUALPI2_QUEUE_MAX
 };
 #define TCA_DUALPI2_QUEUE_MAX (__TCA_DUALPI2_QUEUE_MAX - 1)
@@ -259,13 +261,13 @@ struct tc_dualpi2_delay {
 	__u32 pad;
 };
 
-/* Overload of RFC 9332 4.2.3: both queues drop. */
+/* Overload of RFC 9332 4.2.3: both queues drop, but for "overflow". */
 struct tc_dualpi2_overload {
 	__u64 count;		/* times that it began */
 	__u64 total_ns;		/* time spent in it, this one included */
 	__u64 start_ns;		/* the last or present one: since 1970, UTC */
 	__u64 duration_ns;	/* the last or present one */
-	__u64 reports;		/* sent to DUALPI2_GENL_GROUP */
+	__u64 reports;		/* made, whether or not anybody listened */
 	__u32 now;		/* 1: in overload */
 	__u32 pad;
 };
