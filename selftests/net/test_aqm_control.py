@@ -238,9 +238,9 @@ def c17_l_unmarked_in_overload_is_dropped_alike():
 @test("R4", "R30")
 def overload_both_queues_lose_alike_until_it_ends():
     """c = l = 0.75.  p' rises to 0.577, so that p_CL is 1 and all that remains of L
-    is marked.  Overload ends when the queue does, although p' is above 1/2 for some
-    time yet: half the rate goes on arriving and is not dropped from.  That is known
-    after HOLD, when it has not come back.
+    is marked.  Then half the rate goes on arriving.  Overload ends with the queue, or
+    when p', which falls by the integral term alone, is below 1/2.  That is known after
+    HOLD, when it has not come back.
     """
     stop, end = 16, 22
     net = shared_net()
@@ -284,8 +284,12 @@ def overload_both_queues_lose_alike_until_it_ends():
         step = max(b["at"] - a["at"] for a, b in zip(samples, samples[1:]))
         expect_between(st["overload_ns"] / 1e9, inside[-1] - inside[0] - HOLD - TUPDATE,
                        inside[-1] - inside[0] - HOLD + 2 * step, "overload_ns, s")
-        # What waited is gone after twice the target at half the rate; then an update finds the queue empty.
-        expect_between(inside[-1] - begun - stop - HOLD, 0, 2 * TARGET_US / 1e6 + 2 * TUPDATE + step,
+        # At the earliest when an update finds the queue empty; at the latest when p' has fallen to the edge, should
+        # every update meet one of the packets that go on arriving.  Delays are off by one packet at most, each way.
+        slope = ALPHA * TARGET_US / 1e6 / TUPDATE
+        fall = (math.sqrt(1 / 3) - 1 / 2 - BETA * TARGET_US / 1e6) / slope
+        slack = 2 * BETA * T_US / 1e6 / slope + 0.05
+        expect_between(inside[-1] - begun - stop - HOLD, 0, fall * TARGET_US / (TARGET_US - T_US) + slack,
                        "overload after the load, s")
 
 
