@@ -11,6 +11,7 @@
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -1667,7 +1668,7 @@ static void test_odd_queues(void)
 	static const char junk[40] = "\377\377\377\377\377\377\377\377";
 	char full[TEXT_SIZE], longer[sizeof(struct queue)] = {};
 	unsigned int len, head, bad = 0;
-	struct tc_dualpi2_ext_xstats *ext;
+	__u32 *size;	/* in the extension, which is aligned to 4 bytes only */
 	struct rtattr *nest;
 	struct queue c, l;
 
@@ -1738,6 +1739,7 @@ static void test_odd_queues(void)
 	nest = addattr_nest(&msg.n, MSG_SIZE, TCA_DUALPI2_STATS_C);
 	app_add(TCA_DUALPI2_QUEUE_COUNTERS, &c.counters, 40);
 	app_add(TCA_DUALPI2_QUEUE_DELAY, &c.delay, 32);
+	app_add(TCA_DUALPI2_QUEUE_HIST, c.hist, 0);
 	addattr_nest_end(&msg.n, nest);
 	print_app(false);
 	check_text("what a shorter struct lacks is zero", out, CLASSIC_TEXT
@@ -1753,10 +1755,19 @@ static void test_odd_queues(void)
 	print_app(false);
 	check_text("delays without a unit are not printed", out, CLASSIC_TEXT);
 
+	app_begin();
+	nest = addattr_nest(&msg.n, MSG_SIZE, TCA_DUALPI2_STATS_C);
+	app_add(TCA_DUALPI2_QUEUE_DELAY, &c.delay, sizeof(c.delay));
+	addattr_nest_end(&msg.n, nest);
+	print_app(false);
+	check_text("delays without a histogram, as of a deletion, are not printed",
+		   out, CLASSIC_TEXT);
+
 	/* A struct that is longer than ours: the attributes follow that. */
 	app_begin();
-	ext = RTA_DATA(app) + TC_DUALPI2_EXT_XSTATS_OFFSET;
-	ext->size += 24;
+	size = RTA_DATA(app) + TC_DUALPI2_EXT_XSTATS_OFFSET +
+	       offsetof(struct tc_dualpi2_ext_xstats, size);
+	*size += 24;
 	msg.n.nlmsg_len += 24;
 	app_queue(TCA_DUALPI2_STATS_C, &c);
 	print_app(false);
@@ -1766,8 +1777,9 @@ static void test_odd_queues(void)
 	/* No kernel sends such a size; nothing is read at an odd address. */
 	for (head = 1; head < 4; head++) {
 		app_begin();
-		ext = RTA_DATA(app) + TC_DUALPI2_EXT_XSTATS_OFFSET;
-		ext->size += head;
+		size = RTA_DATA(app) + TC_DUALPI2_EXT_XSTATS_OFFSET +
+		       offsetof(struct tc_dualpi2_ext_xstats, size);
+		*size += head;
 		app_queue(TCA_DUALPI2_STATS_C, &c);
 		print_app(false);
 		bad += strncmp(out, "prob ", 5) || strstr(out, "arrived");
