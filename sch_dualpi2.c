@@ -474,8 +474,9 @@ static void dualpi2_account_forward(struct dualpi2_queue_stats *stats,
 /* Inline, and without a pointer to what the decision was based on: so that it can
  * stay in registers while nobody listens.
  */
-static __always_inline void dualpi2_trace(struct Qdisc *sch, const struct sk_buff *skb,
-			  u64 sojourn_ns, enum dualpi2_verdict verdict)
+static __always_inline void
+dualpi2_trace(struct Qdisc *sch, const struct sk_buff *skb, u64 sojourn_ns,
+	      enum dualpi2_verdict verdict)
 {
 	const struct dualpi2_sched_data *q = qdisc_priv(sch);
 	const struct dualpi2_cb *cb = dualpi2_cb(skb);
