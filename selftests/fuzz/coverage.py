@@ -32,7 +32,7 @@ NOT_IDLE = "if (ratio > DUALPI2_LATE_MAX_RATIO)"
 # Ways of inlined functions that cannot be gone here: 2^32 packets in one bucket (the unit tests do that); a quiet time
 # at the end of a qdisc, which has just been ended; an overload that was over before it began.
 NOT_HERE = ("d->high[bucket]++;", "kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);",
-            "if (kind != DUALPI2_REPORT_NONE)", ".overload_ns = dualpi2_overload_ns(&q->vars, now_ns),")
+            "if (kind != DUALPI2_REPORT_NONE)", ".overload = q->vars.overload,")
 # Functions of sch_dualpi2.c that no packet reaches.
 CONTROL = re.compile(r"^dualpi2_(change|init|destroy|dump|dump_stats|parse|parse_nest|parse_knob|refuse|marks|leaf|"
                      r"find|bind_filter|unbind_filter|tcf_block|walk|module_init|module_exit|params_init|config_init|ramp_us|"
