@@ -126,7 +126,7 @@ struct dualpi2_sched_data {
 	u32 max_memory_used;
 	u64 reports;
 	struct Qdisc *sch;
-	struct delayed_work report;
+	struct delayed_work report_work;
 	struct tcf_block *block;
 };
 
@@ -698,8 +698,8 @@ static noinline void dualpi2_notice(struct dualpi2_sched_data *q)
 {
 	if (!q->params.report_ns)
 		return;
-	cancel_delayed_work(&q->report);
-	schedule_delayed_work(&q->report, 0);
+	cancel_delayed_work(&q->report_work);
+	schedule_delayed_work(&q->report_work, 0);
 }
 
 /* Make up for the time that the queues have been empty, or look at the first
@@ -1166,13 +1166,21 @@ static int dualpi2_put_report(struct sk_buff *msg, const struct Qdisc *sch,
 	return 0;
 }
 
+/* Time of the clock on the wall at a moment of the monotonic one. */
+static u64 dualpi2_real_ns(u64 at_ns, u64 now_ns)
+{
+	return ktime_get_real_ns() - (now_ns - at_ns);
+}
+
 /* Tell whoever listens.  One that finds no memory is lost, as is one that finds
  * nobody listening.
  */
 static void dualpi2_send_report(const struct Qdisc *sch,
-				enum dualpi2_report kind, u64 since_ns,
-				const struct dualpi2_overload_report *report)
+				enum dualpi2_report kind,
+				const struct dualpi2_overload_report *report,
+				u64 now_ns)
 {
+	u64 since_ns = dualpi2_real_ns(report->since_ns, now_ns);
 	struct sk_buff *msg = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
 
 	if (!msg)
@@ -1185,19 +1193,14 @@ static void dualpi2_send_report(const struct Qdisc *sch,
 				msg, 0, 0, GFP_KERNEL);
 }
 
-/* Time of the clock on the wall at a moment of the monotonic one. */
-static u64 dualpi2_real_ns(u64 at_ns, u64 now_ns)
-{
-	return ktime_get_real_ns() - (now_ns - at_ns);
-}
-
 /* Report overload.  It also finds out that one is over because no more packets
  * come.  destroy waits for its end.
  */
 static void dualpi2_report_work(struct work_struct *work)
 {
 	struct dualpi2_sched_data *q =
-		container_of(work, struct dualpi2_sched_data, report.work);
+		container_of(work, struct dualpi2_sched_data,
+			     report_work.work);
 	struct dualpi2_overload_report report;
 	struct Qdisc *sch = q->sch;
 	enum dualpi2_report kind;
@@ -1214,15 +1217,13 @@ static void dualpi2_report_work(struct work_struct *work)
 	wait_ns = dualpi2_report_wait_ns(&q->params, &q->vars, now_ns);
 	/* Under the lock, so that dualpi2_notice() has the last word. */
 	if (wait_ns)
-		schedule_delayed_work(&q->report,
+		schedule_delayed_work(&q->report_work,
 				      nsecs_to_jiffies(wait_ns) + 1);
 	spin_unlock_bh(lock);
 	rcu_read_unlock();
 
 	if (kind != DUALPI2_REPORT_NONE)
-		dualpi2_send_report(sch, kind,
-				    dualpi2_real_ns(report.since_ns, now_ns),
-				    &report);
+		dualpi2_send_report(sch, kind, &report, now_ns);
 }
 
 /* New edges begin new histograms. */
@@ -1281,7 +1282,7 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 	int err;
 
 	/* Before anything that can fail: destroy is called then. */
-	INIT_DELAYED_WORK(&q->report, dualpi2_report_work);
+	INIT_DELAYED_WORK(&q->report_work, dualpi2_report_work);
 	q->sch = sch;
 	dualpi2_config_init(&q->config);
 	prandom_seed_state(&q->rnd, get_random_u32());
@@ -1333,15 +1334,13 @@ static void dualpi2_destroy(struct Qdisc *sch)
 	enum dualpi2_report kind;
 	u64 now_ns;
 
-	cancel_delayed_work_sync(&q->report);
+	cancel_delayed_work_sync(&q->report_work);
 	/* Who was told of a begin is told of the end. */
 	q->vars.report.quiet_until_ns = 0;
 	now_ns = ktime_get_ns();
 	kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);
 	if (kind != DUALPI2_REPORT_NONE)
-		dualpi2_send_report(sch, kind,
-				    dualpi2_real_ns(report.since_ns, now_ns),
-				    &report);
+		dualpi2_send_report(sch, kind, &report, now_ns);
 	tcf_block_put(q->block);
 }
 
@@ -1618,8 +1617,8 @@ static int dualpi2_put_overload(struct sk_buff *skb,
 		       &overload);
 }
 
-/* The attributes would double the message if they went into the copy that
- * gnet_stats_copy_app() makes for readers of 2004, and then exceed a page.
+/* gnet_stats_copy_app() would put all of this into TCA_XSTATS too, and a message
+ * that has it twice would exceed a page.
  */
 static int dualpi2_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 {

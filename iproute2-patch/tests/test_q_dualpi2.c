@@ -1191,6 +1191,15 @@ static void app_queue(int type, const struct queue *q)
 	addattr_nest_end(&msg.n, nest);
 }
 
+/* All that the module sends of a qdisc. */
+static void app_qdisc(const struct queue *c, const struct queue *l,
+		      const struct tc_dualpi2_overload *overload)
+{
+	app_queue(TCA_DUALPI2_STATS_C, c);
+	app_queue(TCA_DUALPI2_STATS_L, l);
+	app_add(TCA_DUALPI2_STATS_OVERLOAD, overload, sizeof(*overload));
+}
+
 static void print_app(bool as_json)
 {
 	addattr_nest_end(&msg.n, app);
@@ -1280,9 +1289,7 @@ static void test_queues_printed(void)
 
 	set_queues(&c, &l);
 	app_begin();
-	app_queue(TCA_DUALPI2_STATS_C, &c);
-	app_queue(TCA_DUALPI2_STATS_L, &l);
-	app_add(TCA_DUALPI2_STATS_OVERLOAD, &overload, sizeof(overload));
+	app_qdisc(&c, &l, &overload);
 
 	print_app(false);
 	check_text("statistics of a queue are printed behind its block",
@@ -1674,9 +1681,7 @@ static void test_odd_queues(void)
 
 	set_queues(&c, &l);
 	app_begin();
-	app_queue(TCA_DUALPI2_STATS_C, &c);
-	app_queue(TCA_DUALPI2_STATS_L, &l);
-	app_add(TCA_DUALPI2_STATS_OVERLOAD, &overload, sizeof(overload));
+	app_qdisc(&c, &l, &overload);
 	print_app(false);
 	memcpy(full, out, out_len + 1);
 
@@ -1858,12 +1863,8 @@ static void test_ages(void)
 	for (module = 0; module < 2; module++)
 		for (as = 0; as < 2; as++) {
 			app_begin();
-			if (module) {
-				app_queue(TCA_DUALPI2_STATS_C, &c);
-				app_queue(TCA_DUALPI2_STATS_L, &l);
-				app_add(TCA_DUALPI2_STATS_OVERLOAD, &overload,
-					sizeof(overload));
-			}
+			if (module)
+				app_qdisc(&c, &l, &overload);
 			print_app(as);
 			strcpy(new[module][as], out);
 			front_end = &dualpi2_old_qdisc_util;

@@ -650,8 +650,8 @@ static struct loop_result loop_run(const struct dualpi2_config *cfg,
 	return r;
 }
 
-static u64 loop_check(u32 k, u32 p_cmax_pct, u32 c_load, u32 l_load,
-		      enum dualpi2_signal_mode signal, bool overload)
+static void loop_check(u32 k, u32 p_cmax_pct, u32 c_load, u32 l_load,
+		       enum dualpi2_signal_mode signal, bool overload)
 {
 	struct dualpi2_config cfg = unit_config();
 	double c = c_load / 1000.0, l = l_load / 1000.0;
@@ -684,7 +684,6 @@ static u64 loop_check(u32 k, u32 p_cmax_pct, u32 c_load, u32 l_load,
 	/* marks: at least the coupling; more if the L4S queue stands */
 	CHECK(r.l_mark > p_cl * 0.97, "L4S marks %.4f", r.l_mark);
 	CHECK(fabs(r.delay_ms - 15) < 0.5, "delay %.2f ms", r.delay_ms);
-	return r.count;
 }
 
 static void loop_below_overload_settles_at_the_excess(void)
