@@ -9,7 +9,8 @@
  * There is no timer.  The PI controller is updated by the first dequeue after
  * tupdate, and makes up for idle time at the first enqueue into empty queues,
  * so that an idle instance wakes no processor.  Only in overload, and until it
- * has been reported, a work looks at it about once a second.
+ * has been reported, a work looks at it about once a second; and while packets
+ * wait for the shaper, a watchdog is set for the next one.
  *
  * Locking: enqueue, dequeue and peek run under the root qdisc's lock, reset does
  * where packets may still come; change, the statistics and the work that reports
@@ -18,6 +19,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/errno.h>
+#include <linux/hrtimer.h>
 #include <linux/if_arp.h>
 #include <linux/if_ether.h>
 #include <linux/if_vlan.h>
@@ -29,8 +31,10 @@
 #include <linux/prandom.h>
 #include <linux/random.h>
 #include <linux/skbuff.h>
+#include <linux/tcp.h>
 #include <linux/timekeeping.h>
 #include <linux/types.h>
+#include <linux/udp.h>
 #include <linux/workqueue.h>
 #include <net/dsfield.h>
 #include <net/genetlink.h>
@@ -46,7 +50,7 @@
 #define CREATE_TRACE_POINTS
 #include <trace/dualpi2.h>
 
-#define DUALPI2_VERSION		"2.2.0"
+#define DUALPI2_VERSION		"2.3.0"
 
 /* Tags of a frame that are looked through on the way to the IP header. */
 #define DUALPI2_VLAN_TAGS_MAX	8
@@ -65,6 +69,8 @@ enum dualpi2_class {
 #define DUALPI2_CB_L		BIT(2)	/* in the L4S queue */
 #define DUALPI2_CB_NATIVE_OK	BIT(3)	/* see dualpi2_native_ok() */
 #define DUALPI2_CB_IPV6		BIT(4)
+#define DUALPI2_CB_NQB		BIT(5)	/* in the L4S queue for its DSCP */
+#define DUALPI2_CB_LONGER	BIT(6)	/* counts for more than it is */
 
 enum dualpi2_drop {
 	DUALPI2_DROPPED_LIMIT,
@@ -81,7 +87,7 @@ enum dualpi2_drop {
 struct dualpi2_cb {
 	u64 queued_ns;
 	u32 truesize;	/* as charged; marking may change the skb's own */
-	u16 ip_offset;	/* of the IP header from skb->data, if it has one */
+	u16 ip_offset;	/* of the IP header, or what is there, from skb->data */
 	u8 profile;	/* enum dualpi2_profile */
 	u8 flags;	/* DUALPI2_CB_* */
 };
@@ -109,9 +115,17 @@ struct dualpi2_sched_data {
 	struct dualpi2_params params;
 	struct dualpi2_vars vars;
 	struct dualpi2_fifo fifo[DUALPI2_QUEUES];
+	struct dualpi2_clock clock;
+	struct dualpi2_drain drain;
+	struct dualpi2_burst burst;
+	struct qdisc_watchdog watchdog;
+	u64 arrived_ns;		/* of the last packet */
 	u32 mtu_bytes;		/* with link-layer header, bounded */
 	u32 memory_used;
 	u32 memory_limit;
+	u32 limit_pkts;
+	u32 nqb_bytes;		/* in the L4S queue */
+	u32 nqb_limit_bytes;
 	/* Beyond these, dualpi2_admit() has a look. */
 	u32 pkts_watch;
 	u32 memory_watch;
@@ -122,6 +136,9 @@ struct dualpi2_sched_data {
 	u64 filter_dropped;
 	u64 gso_failed;
 	u64 mark_failed;
+	u64 throttled;
+	u64 nqb_arrived;
+	u64 nqb_dropped;
 	u32 max_pkts;
 	u32 max_memory_used;
 	u64 reports;
@@ -183,18 +200,26 @@ static u32 dualpi2_mtu_bytes(const struct Qdisc *sch)
 static void dualpi2_set_watch(struct dualpi2_sched_data *q)
 {
 	q->pkts_watch = q->config.drop_early ?
-			0 : min(q->config.limit_pkts, q->max_pkts);
+			0 : min(q->limit_pkts, q->max_pkts);
 	q->memory_watch = min(q->memory_limit, q->max_memory_used);
 }
 
-/* Bring up to date what depends on the device's MTU. */
-static void dualpi2_refresh_mtu(struct Qdisc *sch)
+/* Time of a byte on the link: the shaper's, or as it was seen; 0: not yet. */
+static u64 dualpi2_ns_per_byte(const struct dualpi2_sched_data *q)
+{
+	return q->params.link.ns_per_byte_q20 ?: q->drain.ns_per_byte_q20;
+}
+
+/* Bring up to date what depends on the device's MTU and on the link's rate. */
+static void dualpi2_refresh_limits(struct Qdisc *sch)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 
 	q->mtu_bytes = dualpi2_mtu_bytes(sch);
+	WRITE_ONCE(q->limit_pkts, dualpi2_limit_pkts(&q->config));
 	WRITE_ONCE(q->memory_limit,
 		   dualpi2_memory_limit_bytes(&q->config, q->mtu_bytes));
+	q->nqb_limit_bytes = dualpi2_nqb_bytes(dualpi2_ns_per_byte(q));
 	dualpi2_set_watch(q);
 }
 
@@ -268,10 +293,10 @@ static int dualpi2_skip_pppoe(const struct sk_buff *skb, int offset,
 
 /* Find the outermost IP header, without writing or moving anything.
  *
- * Return: its ECN field, -1 if there is none that can be read.  The place is
- * left in the packet's control block.
+ * Return: its DSCP and ECN field, -1 if there is none that can be read.  The
+ * place is left in the packet's control block.
  */
-static int dualpi2_read_ecn(const struct sk_buff *skb, struct dualpi2_cb *cb)
+static int dualpi2_read_dsfield(const struct sk_buff *skb, struct dualpi2_cb *cb)
 {
 	union {
 		struct iphdr v4;
@@ -287,6 +312,7 @@ static int dualpi2_read_ecn(const struct sk_buff *skb, struct dualpi2_cb *cb)
 		offset = dualpi2_skip_tags(skb, &proto);
 	if (offset >= 0 && proto == htons(ETH_P_PPP_SES))
 		offset = dualpi2_skip_pppoe(skb, offset, &proto);
+	cb->ip_offset = skb_network_offset(skb);
 	if (offset < 0 || offset > U16_MAX)
 		return -1;
 
@@ -297,7 +323,7 @@ static int dualpi2_read_ecn(const struct sk_buff *skb, struct dualpi2_cb *cb)
 		if (!ip || ip->version != 4 || ip->ihl < 5)
 			return -1;
 		cb->ip_offset = offset;
-		return ip->tos & INET_ECN_MASK;
+		return ip->tos;
 	}
 	if (proto == htons(ETH_P_IPV6)) {
 		const struct ipv6hdr *ip;
@@ -307,7 +333,7 @@ static int dualpi2_read_ecn(const struct sk_buff *skb, struct dualpi2_cb *cb)
 			return -1;
 		cb->ip_offset = offset;
 		cb->flags |= DUALPI2_CB_IPV6;
-		return ipv6_get_dsfield(ip) & INET_ECN_MASK;
+		return ipv6_get_dsfield(ip);
 	}
 	return -1;
 }
@@ -398,23 +424,28 @@ static int dualpi2_classify(struct sk_buff *skb, struct Qdisc *sch, int *ret)
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct dualpi2_cb cb = {};
 	enum dualpi2_queue queue;
-	int class, ecn;
+	enum dualpi2_ecn ecn;
+	int class, dsfield;
 
 	class = dualpi2_local_class(skb, sch, ret);
 	if (class < 0)
 		return class;
 
 	/* A filter's action may have changed the packet, so look afterwards. */
-	ecn = dualpi2_read_ecn(skb, &cb);
-	if (ecn < 0) {
+	dsfield = dualpi2_read_dsfield(skb, &cb);
+	if (dsfield < 0)
 		q->unparsed++;
-		ecn = INET_ECN_NOT_ECT;
-	}
-	if (class == DUALPI2_CLASS_NONE)
+	ecn = dsfield < 0 ? INET_ECN_NOT_ECT : dsfield & INET_ECN_MASK;
+	if (class == DUALPI2_CLASS_NONE && dsfield >= 0 &&
+	    dualpi2_is_nqb(&q->config, ecn, dsfield >> 2)) {
+		queue = DUALPI2_QUEUE_L;
+		cb.flags |= DUALPI2_CB_NQB;
+	} else if (class == DUALPI2_CLASS_NONE) {
 		queue = dualpi2_queue_of_ecn(&q->config, ecn);
-	else
+	} else {
 		queue = class == DUALPI2_CLASS_CLASSIC ? DUALPI2_QUEUE_C :
 							 DUALPI2_QUEUE_L;
+	}
 	if (queue == DUALPI2_QUEUE_L)
 		cb.flags |= DUALPI2_CB_L;
 	cb.flags |= ecn;
@@ -469,6 +500,57 @@ static void dualpi2_account_forward(struct dualpi2_queue_stats *stats,
 {
 	if (!__is_defined(DUALPI2_BENCH_NO_STATS))
 		dualpi2_delay_add(&stats->delay, delay_ns);
+}
+
+/* Headers that each part of a GSO packet has, from the IP header on. */
+static u32 dualpi2_gso_header_bytes(const struct sk_buff *skb)
+{
+	int offset = skb->encapsulation ? skb_inner_transport_offset(skb) :
+					  skb_transport_offset(skb);
+	u32 ip_offset = dualpi2_cb(skb)->ip_offset;
+
+	if (skb_shinfo(skb)->gso_type & (SKB_GSO_TCPV4 | SKB_GSO_TCPV6)) {
+		struct tcphdr buf;
+		const struct tcphdr *tcp;
+
+		tcp = skb_header_pointer(skb, offset, sizeof(buf), &buf);
+		offset += tcp ? __tcp_hdrlen(tcp) : sizeof(buf);
+	} else {
+		offset += sizeof(struct udphdr);
+	}
+	return offset > (int)ip_offset ? offset - ip_offset : 0;
+}
+
+/* Length of a packet on the link behind. */
+static u64 dualpi2_wire_bytes(const struct dualpi2_sched_data *q,
+			      const struct sk_buff *skb)
+{
+	const struct dualpi2_link *link = &q->params.link;
+	u32 ip_offset, ip_bytes;
+
+	if (link->framing == DUALPI2_FRAMING_RAW)
+		return (dualpi2_cb(skb)->flags & DUALPI2_CB_LONGER) ?
+		       skb->len : qdisc_pkt_len(skb);
+	ip_offset = dualpi2_cb(skb)->ip_offset;
+	ip_bytes = skb->len > ip_offset ? skb->len - ip_offset : 0;
+	if (likely(!skb_is_gso(skb)))
+		return dualpi2_link_bytes(link, ip_bytes);
+	return dualpi2_link_gso_bytes(link, ip_bytes,
+				      dualpi2_gso_header_bytes(skb),
+				      skb_shinfo(skb)->gso_size);
+}
+
+/* Account for a packet that came and is dropped, but for those that a change of
+ * the limits or a reset purges: these owe the link nothing.
+ */
+static void dualpi2_note_drop(struct dualpi2_sched_data *q,
+			      struct dualpi2_fifo *fifo,
+			      const struct sk_buff *skb,
+			      enum dualpi2_drop cause)
+{
+	dualpi2_account_drop(&fifo->stats, skb, cause);
+	dualpi2_clock_drop(&q->params.link, &q->clock,
+			   dualpi2_wire_bytes(q, skb));
 }
 
 /* Inline, and without a pointer to what the decision was based on: so that it can
@@ -530,7 +612,7 @@ static bool dualpi2_early_signal(struct Qdisc *sch, struct sk_buff *skb,
 }
 
 /* The rare part of enqueue: the queues are full, or will be longer than ever, or
- * signals are given here.
+ * signals are given here, or the packet is of a kind that has a limit of its own.
  *
  * Return: DUALPI2_ADMITTED, or why the packet is to be dropped.
  */
@@ -539,7 +621,16 @@ static noinline enum dualpi2_drop dualpi2_admit(struct sk_buff *skb,
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 
-	if (sch->q.qlen >= q->config.limit_pkts)
+	if (dualpi2_cb(skb)->flags & DUALPI2_CB_NQB) {
+		q->nqb_arrived++;
+		/* One may always wait, however long it is. */
+		if (q->nqb_bytes && (u64)q->nqb_bytes + qdisc_pkt_len(skb) >
+				    q->nqb_limit_bytes) {
+			q->nqb_dropped++;
+			return DUALPI2_DROPPED_LIMIT;
+		}
+	}
+	if (sch->q.qlen >= q->limit_pkts)
 		return DUALPI2_DROPPED_LIMIT;
 	if ((u64)q->memory_used + skb->truesize > q->memory_limit)
 		return DUALPI2_DROPPED_MEMORY;
@@ -568,20 +659,25 @@ static int dualpi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 
 	dualpi2_account_arrival(&fifo->stats, cb);
 	if (unlikely(sch->q.qlen >= q->pkts_watch ||
-		     (u64)q->memory_used + skb->truesize > q->memory_watch)) {
+		     (u64)q->memory_used + skb->truesize > q->memory_watch ||
+		     (cb->flags & DUALPI2_CB_NQB))) {
 		enum dualpi2_drop cause = dualpi2_admit(skb, sch, now_ns);
 
 		if (cause != DUALPI2_ADMITTED) {
-			dualpi2_account_drop(&fifo->stats, skb, cause);
+			dualpi2_note_drop(q, fifo, skb, cause);
 			return qdisc_drop(skb, sch, to_free);
 		}
 	}
 
 	cb->queued_ns = now_ns;
 	cb->truesize = skb->truesize;
-	if (queue == DUALPI2_QUEUE_L &&
-	    dualpi2_native_ok(&q->params, fifo->list.qlen + 1))
-		cb->flags |= DUALPI2_CB_NATIVE_OK;
+	if (queue == DUALPI2_QUEUE_L) {
+		if (dualpi2_native_ok(&q->params, fifo->list.qlen + 1))
+			cb->flags |= DUALPI2_CB_NATIVE_OK;
+		if (cb->flags & DUALPI2_CB_NQB)
+			q->nqb_bytes += len;
+		dualpi2_burst_arrive(&q->burst, len, now_ns);
+	}
 
 	__qdisc_enqueue_tail(skb, &fifo->list);
 	fifo->bytes += len;
@@ -636,7 +732,10 @@ static void dualpi2_lengthen(struct Qdisc *sch, struct sk_buff *skb, s32 bytes)
 	enum dualpi2_queue queue = dualpi2_queue_of(dualpi2_cb(skb));
 
 	qdisc_skb_cb(skb)->pkt_len += bytes;
+	dualpi2_cb(skb)->flags |= DUALPI2_CB_LONGER;
 	q->fifo[queue].bytes += bytes;
+	if (dualpi2_cb(skb)->flags & DUALPI2_CB_NQB)
+		q->nqb_bytes += bytes;
 	dualpi2_account_bytes(&q->fifo[queue].stats, bytes);
 	sch->qstats.backlog += bytes;
 }
@@ -702,6 +801,14 @@ static noinline void dualpi2_notice(struct dualpi2_sched_data *q)
 	schedule_delayed_work(&q->report_work, 0);
 }
 
+/* Fit the native marker to the bursts that came. */
+static void dualpi2_learn(struct dualpi2_sched_data *q)
+{
+	dualpi2_burst_update(&q->burst, dualpi2_ns_per_byte(q), q->mtu_bytes,
+			     q->params.burst_max_ns);
+	dualpi2_tolerate(&q->params, &q->vars, q->burst.tolerated_ns);
+}
+
 /* Make up for the time that the queues have been empty, or look at the first
  * packets of both.  Called when an update is due.
  */
@@ -712,7 +819,9 @@ static void dualpi2_update(struct Qdisc *sch, u64 now_ns)
 	struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
 	bool overload = q->vars.overload;
 
-	dualpi2_refresh_mtu(sch);
+	dualpi2_drain_update(&q->drain);
+	dualpi2_refresh_limits(sch);
+	dualpi2_learn(q);
 	if (!c->list.head && !l->list.head)
 		dualpi2_pi_idle(&q->params, &q->vars, now_ns);
 	else
@@ -730,6 +839,7 @@ static int dualpi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	u64 now_ns = ktime_get_ns();
 	int ret, class;
 
+	q->arrived_ns = now_ns;
 	class = dualpi2_classify(skb, sch, &ret);
 	if (unlikely(class < 0)) {
 		q->filter_dropped++;
@@ -740,8 +850,14 @@ static int dualpi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 		return ret;
 	}
 
-	if (!sch->q.qlen && dualpi2_pi_is_due(&q->params, &q->vars, now_ns))
-		dualpi2_update(sch, now_ns);
+	/* A packet that a parent has peeked at may be there all the same. */
+	if (!dualpi2_backlog_bytes(q)) {
+		dualpi2_clock_start(&q->params.link, &q->clock, now_ns);
+		dualpi2_drain_pause(&q->drain);
+		if (!sch->q.qlen &&
+		    dualpi2_pi_is_due(&q->params, &q->vars, now_ns))
+			dualpi2_update(sch, now_ns);
+	}
 	/* The packets of a list would not learn of a mark on its head. */
 	if (skb_is_gso(skb) &&
 	    (q->config.split_gso ||
@@ -760,6 +876,8 @@ static struct sk_buff *dualpi2_fifo_pop(struct dualpi2_sched_data *q,
 
 	fifo->bytes -= qdisc_pkt_len(skb);
 	q->memory_used -= dualpi2_cb(skb)->truesize;
+	if (unlikely(dualpi2_cb(skb)->flags & DUALPI2_CB_NQB))
+		q->nqb_bytes -= qdisc_pkt_len(skb);
 	return skb;
 }
 
@@ -767,6 +885,55 @@ static void dualpi2_leave(struct Qdisc *sch, struct sk_buff *skb)
 {
 	qdisc_qstats_backlog_dec(sch, skb);
 	WRITE_ONCE(sch->q.qlen, sch->q.qlen - 1);
+}
+
+/* Have the packets wait for their turn on the link. */
+static noinline void dualpi2_throttle(struct Qdisc *sch)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+
+	q->throttled++;
+	qdisc_qstats_overlimit(sch);
+	qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next_ns);
+}
+
+/* What the native marker goes by: the delay behind this packet where the rate is
+ * known, which tells of a burst when its first packet leaves (RFC 9332 A.1, note
+ * a); else, or where it is not the shaper that they wait for, the time that it
+ * spent in the queue.
+ */
+static void dualpi2_native_delay(const struct dualpi2_sched_data *q,
+				 const struct sk_buff *skb, u64 sojourn_ns,
+				 u64 now_ns, struct dualpi2_packet *pkt)
+{
+	const struct dualpi2_link *link = &q->params.link;
+
+	if (dualpi2_clock_is_cause(link, &q->clock, now_ns)) {
+		pkt->delay_ns = dualpi2_bytes_ns(link->ns_per_byte_q20,
+						 q->fifo[DUALPI2_QUEUE_L].bytes);
+		pkt->native_ok = dualpi2_native_ok(&q->params, pkt->l_pkts);
+	} else {
+		pkt->delay_ns = sojourn_ns;
+		pkt->native_ok = dualpi2_cb(skb)->flags & DUALPI2_CB_NATIVE_OK;
+	}
+}
+
+/* A packet is on its way: account for the time that it takes of the link. */
+static void dualpi2_sent(struct dualpi2_sched_data *q,
+			 const struct sk_buff *skb, enum dualpi2_queue queue,
+			 u64 now_ns)
+{
+	const struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
+	const struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
+	u32 bytes = min_t(u64, dualpi2_wire_bytes(q, skb), U32_MAX);
+
+	dualpi2_sched_sent(&q->params, &q->vars, queue, bytes, c->list.qlen,
+			   l->list.qlen, q->mtu_bytes);
+	if (q->params.link.ns_per_byte_q20)
+		dualpi2_clock_send(&q->params.link, &q->clock, bytes, now_ns);
+	else
+		dualpi2_drain_sent(&q->drain, bytes,
+				   c->list.head || l->list.head, now_ns);
 }
 
 /* The packet that goes next, its signal given.  It still counts in the qdisc's
@@ -783,12 +950,22 @@ static struct sk_buff *dualpi2_next(struct Qdisc *sch)
 	struct dualpi2_fifo *fifo;
 	enum dualpi2_queue queue;
 	struct dualpi2_packet pkt;
+	u64 now_ns, sojourn_ns;
 	struct sk_buff *skb;
-	u64 now_ns;
 
 	if (!c->list.head && !l->list.head)
 		return NULL;
+	/* Each packet that comes asks for one; if it came too early there is no
+	 * need to read the clock again.
+	 */
+	if (dualpi2_clock_wait(&q->clock, q->arrived_ns) &&
+	    hrtimer_is_queued(&q->watchdog.timer))
+		return NULL;
 	now_ns = ktime_get_ns();
+	if (unlikely(dualpi2_clock_wait(&q->clock, now_ns))) {
+		dualpi2_throttle(sch);
+		return NULL;
+	}
 	if (dualpi2_pi_is_due(&q->params, &q->vars, now_ns))
 		dualpi2_update(sch, now_ns);
 
@@ -798,29 +975,31 @@ static struct sk_buff *dualpi2_next(struct Qdisc *sch)
 		fifo = dualpi2_fifo_of(q, queue);
 		pkt.low = dualpi2_is_low(dualpi2_backlog_bytes(q),
 					 q->mtu_bytes);
+		pkt.shared = c->list.head;
 		pkt.l_pkts = l->list.qlen;
 		skb = dualpi2_fifo_pop(q, fifo);
-		pkt.sojourn_ns = now_ns - dualpi2_cb(skb)->queued_ns;
+		sojourn_ns = now_ns - dualpi2_cb(skb)->queued_ns;
 		if (queue == DUALPI2_QUEUE_C && q->config.drop_early)
 			break;
 
 		pkt.profile = dualpi2_cb(skb)->profile;
-		pkt.native_ok = dualpi2_cb(skb)->flags & DUALPI2_CB_NATIVE_OK;
+		if (queue == DUALPI2_QUEUE_L)
+			dualpi2_native_delay(q, skb, sojourn_ns, now_ns, &pkt);
 		pkt.may_drop = dropped < DUALPI2_DROPS_PER_DEQUEUE &&
 			       (c->list.qlen || l->list.qlen);
 		pkt.rnd = dualpi2_decision_bits(q, now_ns);
 		verdict = dualpi2_verdict(&q->params, &q->vars, &pkt);
-		dualpi2_trace(sch, skb, pkt.sojourn_ns, verdict);
+		dualpi2_trace(sch, skb, sojourn_ns, verdict);
 		if (verdict < DUALPI2_DROP_AQM) {
 			if (verdict != DUALPI2_PASS)
 				dualpi2_mark(q, skb, &fifo->stats, verdict);
 			break;
 		}
 
-		dualpi2_account_drop(&fifo->stats, skb,
-				     verdict == DUALPI2_DROP_AQM ?
-				     DUALPI2_DROPPED_AQM :
-				     DUALPI2_DROPPED_OVERLOAD);
+		dualpi2_note_drop(q, fifo, skb,
+				  verdict == DUALPI2_DROP_AQM ?
+				  DUALPI2_DROPPED_AQM :
+				  DUALPI2_DROPPED_OVERLOAD);
 		dropped++;
 		dropped_bytes += qdisc_pkt_len(skb);
 		dualpi2_leave(sch, skb);
@@ -828,9 +1007,8 @@ static struct sk_buff *dualpi2_next(struct Qdisc *sch)
 		kfree_skb(skb);
 	}
 
-	dualpi2_sched_sent(&q->params, &q->vars, queue, qdisc_pkt_len(skb),
-			   c->list.qlen, l->list.qlen, q->mtu_bytes);
-	dualpi2_account_forward(&fifo->stats, pkt.sojourn_ns);
+	dualpi2_sent(q, skb, queue, now_ns);
+	dualpi2_account_forward(&fifo->stats, sojourn_ns);
 	qdisc_bstats_update(sch, skb);
 	if (dropped)
 		qdisc_tree_reduce_backlog(sch, dropped, dropped_bytes);
@@ -863,9 +1041,11 @@ static struct sk_buff *dualpi2_peek(struct Qdisc *sch)
 
 /**
  * struct dualpi2_knob - an attribute that sets a number of the configuration
- * @len: its length in bytes, 1 or 4; 0: no knob
+ * @len: its length in bytes, 1, 4 or 8; 0: no knob
  * @offset: of the number in struct dualpi2_config, of the same length
- * @min: least value
+ * @or_zero: 0 is in range, too
+ * @is_any: of 8 bytes any number is in range
+ * @min: least value; below 0: the number is signed, of 4 bytes
  * @max: greatest value
  * @range: what a user is told who left the range
  * @length: who sent another length
@@ -874,22 +1054,28 @@ static struct sk_buff *dualpi2_peek(struct Qdisc *sch)
 struct dualpi2_knob {
 	u8 len;
 	u8 offset;
-	u32 min;
-	u32 max;
+	bool or_zero;
+	bool is_any;
+	s64 min;
+	s64 max;
 	const char *range;
 	const char *length;
 	const char *twice;
 };
 
-#define DUALPI2_KNOB(_member, _min, _max, _name, _range) {		\
+#define DUALPI2_KNOB_WITH(_zero, _member, _min, _max, _name, _range) {	\
 	.len = sizeof(((struct dualpi2_config *)0)->_member),		\
 	.offset = offsetof(struct dualpi2_config, _member),		\
+	.or_zero = (_zero),						\
 	.min = (_min),							\
 	.max = (_max),							\
 	.range = "dualpi2: " _name " must be " _range,			\
 	.length = "dualpi2: attribute of wrong length: " _name,		\
 	.twice = "dualpi2: attribute given twice: " _name,		\
 }
+
+#define DUALPI2_KNOB(...)		DUALPI2_KNOB_WITH(false, __VA_ARGS__)
+#define DUALPI2_KNOB_OR_ZERO(...)	DUALPI2_KNOB_WITH(true, __VA_ARGS__)
 
 static const struct dualpi2_knob dualpi2_knobs[TCA_DUALPI2_MAX + 1] = {
 	[TCA_DUALPI2_LIMIT] =
@@ -966,8 +1152,35 @@ static const struct dualpi2_knob dualpi2_ext_knobs[TCA_DUALPI2_EXT_MAX + 1] = {
 			     DUALPI2_HIST_US_MAX,
 			     "hist_l", "1 us to 16384 us"),
 	[TCA_DUALPI2_EXT_REPORT] =
-		DUALPI2_KNOB(report_us, 0, U32_MAX,
-			     "overload_report", "0, or at least 100000 us"),
+		DUALPI2_KNOB_OR_ZERO(report_us, DUALPI2_REPORT_US_MIN, U32_MAX,
+				     "overload_report",
+				     "0, or at least 100000 us"),
+	[TCA_DUALPI2_EXT_BANDWIDTH] =
+		DUALPI2_KNOB_OR_ZERO(bandwidth, DUALPI2_BANDWIDTH_MIN,
+				     DUALPI2_BANDWIDTH_MAX, "bandwidth",
+				     "0 (unlimited), or 1000 to 125000000000 bytes/s"),
+	[TCA_DUALPI2_EXT_FRAMING] =
+		DUALPI2_KNOB(framing, 0, TC_DUALPI2_FRAMING_MAX, "framing",
+			     "0 (raw), 1 (noatm), 2 (atm) or 3 (ptm)"),
+	[TCA_DUALPI2_EXT_OVERHEAD] =
+		DUALPI2_KNOB(overhead_bytes, DUALPI2_OVERHEAD_MIN,
+			     DUALPI2_OVERHEAD_MAX,
+			     "overhead", "-64 to 256 bytes"),
+	[TCA_DUALPI2_EXT_MPU] =
+		DUALPI2_KNOB(mpu_bytes, 0, DUALPI2_MPU_MAX,
+			     "mpu", "at most 256 bytes"),
+	[TCA_DUALPI2_EXT_INGRESS] =
+		DUALPI2_KNOB(ingress, 0, 1, "ingress", "0 or 1"),
+	[TCA_DUALPI2_EXT_NQB] = {
+		.len = sizeof(u64),
+		.offset = offsetof(struct dualpi2_config, nqb),
+		.is_any = true,
+		.length = "dualpi2: attribute of wrong length: nqb",
+		.twice = "dualpi2: attribute given twice: nqb",
+	},
+	[TCA_DUALPI2_EXT_BURST_MAX] =
+		DUALPI2_KNOB(burst_max_us, 0, DUALPI2_BURST_MAX_US_MAX,
+			     "burst_max", "at most 100000 us"),
 };
 
 /* The messages name these, the algorithm defines them. */
@@ -977,6 +1190,14 @@ static_assert(DUALPI2_TUPDATE_US_MIN == 100 && DUALPI2_COUPLING_MAX == 255);
 static_assert(DUALPI2_GAIN_MIN == 1 && DUALPI2_GAIN_MAX == S32_MAX);
 static_assert(DUALPI2_P_CMAX_PCT_MAX == 100 && DUALPI2_HIST_US_MIN == 1 &&
 	      DUALPI2_HIST_US_MAX == 16384 && DUALPI2_REPORT_US_MIN == 100000);
+static_assert(DUALPI2_BANDWIDTH_MIN == 1000 &&
+	      DUALPI2_BANDWIDTH_MAX == 125000000000ULL &&
+	      DUALPI2_OVERHEAD_MIN == -64 && DUALPI2_OVERHEAD_MAX == 256 &&
+	      DUALPI2_MPU_MAX == 256 && DUALPI2_BURST_MAX_US_MAX == 100000);
+static_assert(DUALPI2_FRAMING_RAW == (int)TC_DUALPI2_FRAMING_RAW &&
+	      DUALPI2_FRAMING_NOATM == (int)TC_DUALPI2_FRAMING_NOATM &&
+	      DUALPI2_FRAMING_ATM == (int)TC_DUALPI2_FRAMING_ATM &&
+	      DUALPI2_FRAMING_PTM == (int)TC_DUALPI2_FRAMING_PTM);
 static_assert(DUALPI2_SIGNAL_RANDOM == (int)TC_DUALPI2_SIGNAL_RANDOM);
 static_assert(DUALPI2_ECN_CE == (int)INET_ECN_CE &&
 	      DUALPI2_ECN_ECT1 == (int)INET_ECN_ECT_1);
@@ -998,17 +1219,35 @@ static int dualpi2_parse_knob(const struct nlattr *attr,
 			      struct dualpi2_config *cfg,
 			      struct netlink_ext_ack *extack)
 {
-	u32 value;
+	void *to = (u8 *)cfg + knob->offset;
+	bool in_range;
+	u64 value;
 
 	if (nla_len(attr) != knob->len)
 		return dualpi2_refuse(extack, attr, knob->length);
-	value = knob->len == sizeof(u8) ? nla_get_u8(attr) : nla_get_u32(attr);
-	if (value < knob->min || value > knob->max)
-		return dualpi2_refuse(extack, attr, knob->range);
-	if (knob->len == sizeof(u8))
-		*((u8 *)cfg + knob->offset) = value;
+	if (knob->len == sizeof(u64))
+		value = nla_get_u64(attr);
+	else if (knob->len == sizeof(u8))
+		value = nla_get_u8(attr);
 	else
-		*(u32 *)((u8 *)cfg + knob->offset) = value;
+		value = knob->min < 0 ? (u64)nla_get_s32(attr) :
+					nla_get_u32(attr);
+	if (knob->is_any)
+		in_range = true;
+	else if (knob->min < 0)
+		in_range = (s64)value >= knob->min && (s64)value <= knob->max;
+	else
+		in_range = (value >= (u64)knob->min &&
+			    value <= (u64)knob->max) ||
+			   (knob->or_zero && !value);
+	if (!in_range)
+		return dualpi2_refuse(extack, attr, knob->range);
+	if (knob->len == sizeof(u64))
+		*(u64 *)to = value;
+	else if (knob->len == sizeof(u8))
+		*(u8 *)to = value;
+	else
+		*(u32 *)to = value;
 	return 0;
 }
 
@@ -1070,6 +1309,8 @@ static int dualpi2_parse(struct nlattr *opt, struct dualpi2_config *cfg,
 				      "dualpi2: step_thresh is either a time or a number of packets");
 	if (seen & BIT(TCA_DUALPI2_STEP_THRESH_US))
 		cfg->step_thresh_pkts = 0;
+	if (seen & BIT(TCA_DUALPI2_LIMIT))
+		cfg->limit_is_set = true;
 	if (seen & BIT(TCA_DUALPI2_MEMORY_LIMIT))
 		cfg->memory_limit_is_set = true;
 
@@ -1085,10 +1326,16 @@ static int dualpi2_parse(struct nlattr *opt, struct dualpi2_config *cfg,
 			return err;
 		if (ext_seen & BIT(TCA_DUALPI2_EXT_RAMP_US))
 			cfg->ramp_is_set = true;
-		if (cfg->report_us && cfg->report_us < DUALPI2_REPORT_US_MIN)
-			return dualpi2_refuse(extack,
-					      nla_find_nested(attr, TCA_DUALPI2_EXT_REPORT),
-					      dualpi2_ext_knobs[TCA_DUALPI2_EXT_REPORT].range);
+		/* Who says what the link adds wants it to count. */
+		if ((ext_seen & (BIT(TCA_DUALPI2_EXT_OVERHEAD) |
+				 BIT(TCA_DUALPI2_EXT_MPU))) &&
+		    !(ext_seen & BIT(TCA_DUALPI2_EXT_FRAMING)) &&
+		    cfg->framing == DUALPI2_FRAMING_RAW)
+			cfg->framing = DUALPI2_FRAMING_NOATM;
+		if (cfg->framing == DUALPI2_FRAMING_RAW) {
+			cfg->overhead_bytes = 0;
+			cfg->mpu_bytes = 0;
+		}
 	}
 	return 0;
 }
@@ -1104,7 +1351,7 @@ static void dualpi2_trim(struct Qdisc *sch)
 	unsigned int dropped = 0, dropped_bytes = 0;
 	struct dualpi2_fifo *fifo;
 
-	while (sch->q.qlen > q->config.limit_pkts ||
+	while (sch->q.qlen > q->limit_pkts ||
 	       q->memory_used > q->memory_limit) {
 		fifo = &q->fifo[DUALPI2_QUEUE_C];
 		if (!fifo->list.head)
@@ -1262,15 +1509,22 @@ static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
 	sch_tree_lock(sch);
 	now_ns = dualpi2_now(sch);
 	dualpi2_report_change(&q->params, &params, &q->vars, now_ns);
+	dualpi2_clock_change(&q->params.link, &params.link, &q->clock,
+			     q->mtu_bytes, now_ns);
+	dualpi2_drain_pause(&q->drain);
 	q->config = cfg;
 	q->params = params;
-	dualpi2_refresh_mtu(sch);
+	dualpi2_refresh_limits(sch);
 	dualpi2_set_edges(q);
 	dualpi2_vars_derive(&q->params, &q->vars, now_ns);
+	dualpi2_learn(q);
 	dualpi2_notice(q);
 	dualpi2_trim(sch);
 	if (!sch->q.qlen)
 		q->vars.credit = dualpi2_credit_start(&q->params, q->mtu_bytes);
+	/* It may be set for a time that is no longer to be waited for. */
+	if (hrtimer_is_queued(&q->watchdog.timer))
+		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next_ns);
 	sch_tree_unlock(sch);
 	return 0;
 }
@@ -1283,6 +1537,7 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 
 	/* Before anything that can fail: destroy is called then. */
 	INIT_DELAYED_WORK(&q->report_work, dualpi2_report_work);
+	qdisc_watchdog_init(&q->watchdog, sch);
 	q->sch = sch;
 	dualpi2_config_init(&q->config);
 	prandom_seed_state(&q->rnd, get_random_u32());
@@ -1292,7 +1547,7 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 			return err;
 	}
 	dualpi2_params_init(&q->params, &q->config);
-	dualpi2_refresh_mtu(sch);
+	dualpi2_refresh_limits(sch);
 	dualpi2_set_edges(q);
 	dualpi2_vars_init(&q->params, &q->vars, q->mtu_bytes, ktime_get_ns());
 	return tcf_block_get(&q->block, &q->filter_list, sch, extack);
@@ -1319,8 +1574,13 @@ static void dualpi2_reset(struct Qdisc *sch)
 		fifo->list = (struct qdisc_skb_head) {};
 		fifo->bytes = 0;
 	}
+	qdisc_watchdog_cancel(&q->watchdog);
 	q->memory_used = 0;
-	dualpi2_refresh_mtu(sch);
+	q->nqb_bytes = 0;
+	q->clock = (struct dualpi2_clock) {};
+	q->drain = (struct dualpi2_drain) {};
+	q->burst = (struct dualpi2_burst) {};
+	dualpi2_refresh_limits(sch);
 	overload = q->vars.overload;
 	dualpi2_vars_init(&q->params, &q->vars, q->mtu_bytes, ktime_get_ns());
 	if (overload)
@@ -1334,6 +1594,7 @@ static void dualpi2_destroy(struct Qdisc *sch)
 	enum dualpi2_report kind;
 	u64 now_ns;
 
+	qdisc_watchdog_cancel(&q->watchdog);
 	cancel_delayed_work_sync(&q->report_work);
 	/* Who was told of a begin is told of the end. */
 	q->vars.report.quiet_until_ns = 0;
@@ -1353,7 +1614,7 @@ static int dualpi2_dump(struct Qdisc *sch, struct sk_buff *skb)
 	opts = nla_nest_start_noflag(skb, TCA_OPTIONS);
 	if (!opts)
 		return -EMSGSIZE;
-	if (nla_put_u32(skb, TCA_DUALPI2_LIMIT, cfg->limit_pkts) ||
+	if (nla_put_u32(skb, TCA_DUALPI2_LIMIT, READ_ONCE(q->limit_pkts)) ||
 	    nla_put_u32(skb, TCA_DUALPI2_MEMORY_LIMIT,
 			READ_ONCE(q->memory_limit)) ||
 	    nla_put_u32(skb, TCA_DUALPI2_TARGET, cfg->target_us) ||
@@ -1383,7 +1644,15 @@ static int dualpi2_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put_u8(skb, TCA_DUALPI2_EXT_P_CMAX, cfg->p_cmax_pct) ||
 	    nla_put_u32(skb, TCA_DUALPI2_EXT_HIST_C, cfg->hist_c_us) ||
 	    nla_put_u32(skb, TCA_DUALPI2_EXT_HIST_L, cfg->hist_l_us) ||
-	    nla_put_u32(skb, TCA_DUALPI2_EXT_REPORT, cfg->report_us))
+	    nla_put_u32(skb, TCA_DUALPI2_EXT_REPORT, cfg->report_us) ||
+	    nla_put(skb, TCA_DUALPI2_EXT_BANDWIDTH, sizeof(cfg->bandwidth),
+		    &cfg->bandwidth) ||
+	    nla_put_u8(skb, TCA_DUALPI2_EXT_FRAMING, cfg->framing) ||
+	    nla_put_s32(skb, TCA_DUALPI2_EXT_OVERHEAD, cfg->overhead_bytes) ||
+	    nla_put_u32(skb, TCA_DUALPI2_EXT_MPU, cfg->mpu_bytes) ||
+	    nla_put_u8(skb, TCA_DUALPI2_EXT_INGRESS, cfg->ingress) ||
+	    nla_put(skb, TCA_DUALPI2_EXT_NQB, sizeof(cfg->nqb), &cfg->nqb) ||
+	    nla_put_u32(skb, TCA_DUALPI2_EXT_BURST_MAX, cfg->burst_max_us))
 		goto too_long;
 	nla_nest_end(skb, ext);
 	return nla_nest_end(skb, opts);
@@ -1617,6 +1886,25 @@ static int dualpi2_put_overload(struct sk_buff *skb,
 		       &overload);
 }
 
+static int dualpi2_put_link(struct sk_buff *skb,
+			    const struct dualpi2_sched_data *q)
+{
+	const struct tc_dualpi2_link link = {
+		.drain_rate = q->config.bandwidth ?:
+			      dualpi2_rate(q->drain.ns_per_byte_q20),
+		.throttled = q->throttled,
+		.nqb_arrived = q->nqb_arrived,
+		.nqb_dropped = q->nqb_dropped,
+		.burst_ns = q->burst.tolerated_ns,
+		.ramp_min_ns = q->vars.ramp.min_ns,
+		.ramp_max_ns = q->vars.ramp.max_ns,
+		.limit_pkts = q->limit_pkts,
+		.nqb_limit_bytes = q->nqb_limit_bytes,
+	};
+
+	return nla_put(skb, TCA_DUALPI2_STATS_LINK, sizeof(link), &link);
+}
+
 /* gnet_stats_copy_app() would put all of this into TCA_XSTATS too, and a message
  * that has it twice would exceed a page.
  */
@@ -1635,7 +1923,8 @@ static int dualpi2_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	err = dualpi2_put_xstats(d->skb, q, now_ns) ||
 	      dualpi2_put_queue(d->skb, q, DUALPI2_QUEUE_C) ||
 	      dualpi2_put_queue(d->skb, q, DUALPI2_QUEUE_L) ||
-	      dualpi2_put_overload(d->skb, q, now_ns);
+	      dualpi2_put_overload(d->skb, q, now_ns) ||
+	      dualpi2_put_link(d->skb, q);
 	sch_tree_unlock(sch);
 	/* The caller takes back all of a message that has no room. */
 	if (err)

@@ -2,7 +2,7 @@
 /*
  * DualPI2, the algorithm: PI controller, coupling, native L4S marker, signal
  * spacing, scheduler credit, overload state and its reports, histogram of
- * delays and unit conversions.
+ * delays and unit conversions.  What is known of the link is in dualpi2_link.h.
  *
  * Integers in, a verdict out.  Nothing here knows packets, queues, locks, a
  * clock or a source of random numbers; the caller hands these in.  The file
@@ -19,12 +19,12 @@
 #ifndef _NET_DUALPI2_H
 #define _NET_DUALPI2_H
 
+#include <net/dualpi2_link.h>
 #include <net/dualpi2_seam.h>
 
 #define DUALPI2_ONE_Q32			(1ULL << 32)
 
 #define DUALPI2_NS_PER_US		1000U
-#define DUALPI2_NS_PER_SEC		1000000000U
 
 /* Every time is held in u32 nanoseconds, hence at most 4.29 s. */
 #define DUALPI2_TIME_MAX_US		(U32_MAX / DUALPI2_NS_PER_US)
@@ -64,6 +64,21 @@
 #define DUALPI2_HIST_US_MAX		16384U
 #define DUALPI2_REPORT_US_DEF		1000000U
 #define DUALPI2_REPORT_US_MIN		100000U
+
+/* With the rate known and no limits given: 250 ms of it, counted in the smallest
+ * packets, and twice that in memory, of which a packet takes more than its
+ * length.
+ */
+#define DUALPI2_LIMIT_DIVISOR		4
+#define DUALPI2_LIMIT_PACKET_BYTES	64
+#define DUALPI2_LIMIT_PKTS_LEAST	1000U
+#define DUALPI2_MEMORY_PAIRS_LEAST	64U
+
+/* With the rate known, the ramp is at this part of itself while Classic packets
+ * wait: then it is they who keep the link busy, and L4S need not (docs/DESIGN.md
+ * has what others lead to).
+ */
+#define DUALPI2_SHARED_PCT		60U
 
 /* Without a ramp of its own, the native marker's ramp is 40 % of step_thresh
  * wide: 800 us to 1200 us for 1 ms, as minTh and range in RFC 9332 figure 2.
@@ -188,8 +203,16 @@ enum dualpi2_ecn_mask {
  * @c_protection_pct: weight of the Classic queue in the scheduler, percent
  * @ecn_mask: enum dualpi2_ecn_mask
  * @signal: enum dualpi2_signal_mode
+ * @burst_max_us: longest burst of L4S packets to be tolerated, 0: none
+ * @bandwidth: of the shaper, bytes per second; 0: none
+ * @nqb: bit N: packets of DSCP N go to the L4S queue
+ * @overhead_bytes: see struct dualpi2_link
+ * @mpu_bytes: see struct dualpi2_link
+ * @framing: enum dualpi2_framing
+ * @ingress: see struct dualpi2_link
  * @p_cmax_pct: Classic probability at which overload begins, 0: 1/k^2
- * @memory_limit_is_set: false: @memory_limit_bytes follows limit and MTU
+ * @limit_is_set: false: @limit_pkts follows @bandwidth, if there is one
+ * @memory_limit_is_set: false: @memory_limit_bytes follows these and the MTU
  * @ramp_is_set: false: the ramp's width follows @step_thresh_us
  * @drop_overload: drop in overload; false: hold p' at the edge of it
  * @drop_early: decide signals in the Classic queue at enqueue
@@ -210,11 +233,19 @@ struct dualpi2_config {
 	u32 hist_c_us;
 	u32 hist_l_us;
 	u32 report_us;
+	u32 burst_max_us;
+	u64 bandwidth;
+	u64 nqb;
+	s32 overhead_bytes;
+	u32 mpu_bytes;
+	u8 framing;
 	u8 coupling;
 	u8 c_protection_pct;
 	u8 ecn_mask;
 	u8 signal;
 	u8 p_cmax_pct;
+	bool ingress;
+	bool limit_is_set;
 	bool memory_limit_is_set;
 	bool ramp_is_set;
 	bool drop_overload;
@@ -224,10 +255,23 @@ struct dualpi2_config {
 };
 
 /**
+ * struct dualpi2_ramp - the native marker
+ * @min_ns: up to this delay it is silent
+ * @max_ns: from this delay on it marks every packet
+ * @slope: probability (q32) per ns between the two, times 2^16
+ */
+struct dualpi2_ramp {
+	u32 min_ns;
+	u32 max_ns;
+	u64 slope;
+};
+
+/**
  * struct dualpi2_params - the knobs as the packet path wants them
- * @ramp_min_ns: up to this delay the native marker is silent
- * @ramp_max_ns: beyond this delay it marks every packet
- * @ramp_slope: probability (q32) per ns between the two, times 2^16
+ * @ramp: native marker where no bursts are to be tolerated
+ * @shared_ramp: the same while Classic packets wait, too
+ * @link: the link
+ * @burst_max_ns: longest burst to be tolerated, 0: none
  * @step_pkts: native marker by packets instead, U32_MAX: by delay
  * @floor_pkts: packets in the L4S queue, with this one, for a native mark
  * @c_weight: share of the Classic queue, 1..99
@@ -245,9 +289,10 @@ struct dualpi2_config {
  * @report_ns: least time between two reports; 0: none
  */
 struct dualpi2_params {
-	u32 ramp_min_ns;
-	u32 ramp_max_ns;
-	u64 ramp_slope;
+	struct dualpi2_ramp ramp;
+	struct dualpi2_ramp shared_ramp;
+	struct dualpi2_link link;
+	u32 burst_max_ns;
 	u32 step_pkts;
 	u32 floor_pkts;
 	u8 c_weight;
@@ -335,6 +380,8 @@ struct dualpi2_delay {
  * @coupled_q32: p_CL = min(k * p', 1)
  * @updated_ns: time of the last update
  * @delay_ns: delay at the last update
+ * @ramp: native marker as bursts have it
+ * @shared_ramp: the same while Classic packets wait, too
  * @overload: in overload, or just was: see DUALPI2_OVERLOAD_HOLD
  * @credit: scheduler credit; above 0 it is the Classic queue's turn
  * @c_signal: spacing of Classic signals in the Classic queue
@@ -358,6 +405,8 @@ struct dualpi2_vars {
 	u32 delay_ns;
 	bool overload;
 	s32 credit;
+	struct dualpi2_ramp ramp;
+	struct dualpi2_ramp shared_ramp;
 	struct dualpi2_spacer c_signal;
 	struct dualpi2_spacer c_scalable;
 	struct dualpi2_spacer l_mark;
@@ -374,12 +423,15 @@ struct dualpi2_vars {
 /**
  * struct dualpi2_packet - what a verdict depends on
  * @profile: from dualpi2_profile()
- * @native_ok: what dualpi2_native_ok() said when the packet joined its queue
+ * @native_ok: what dualpi2_native_ok() said when the packet joined its queue or,
+ *	where @delay_ns is that behind it, says now
  * @low: both queues together hold less than two MTU, see dualpi2_is_low()
+ * @shared: Classic packets wait
  * @may_drop: another packet is queued behind this one; the last one is never
  *	dropped, or a parent would see its child run empty inside its dequeue
  * @l_pkts: packets in the L4S queue, this one included
- * @sojourn_ns: time that the packet spent in the queue
+ * @delay_ns: what the native marker goes by: the time that the packet spent in the
+ *	queue, or that of those behind it where the rate is known
  * @rnd: for random signals 64 uniform random bits; else any number, best one
  *	that changes from packet to packet, such as the time
  */
@@ -387,9 +439,10 @@ struct dualpi2_packet {
 	enum dualpi2_profile profile;
 	bool native_ok;
 	bool low;
+	bool shared;
 	bool may_drop;
 	u32 l_pkts;
-	u64 sojourn_ns;
+	u64 delay_ns;
 	u64 rnd;
 };
 
@@ -514,6 +567,8 @@ static inline void dualpi2_config_init(struct dualpi2_config *cfg)
 		.hist_c_us = DUALPI2_HIST_C_US_DEF,
 		.hist_l_us = DUALPI2_HIST_L_US_DEF,
 		.report_us = DUALPI2_REPORT_US_DEF,
+		.burst_max_us = DUALPI2_BURST_MAX_US_DEF,
+		.nqb = DUALPI2_NQB_DEF,
 		.drop_overload = true,
 		.split_gso = true,
 		.l4s = true,
@@ -534,23 +589,60 @@ static inline u32 dualpi2_ramp_us(const struct dualpi2_config *cfg)
 }
 
 /**
+ * dualpi2_limit_pkts() - packets that both queues may hold
+ * @cfg: knobs
+ */
+static inline u32 dualpi2_limit_pkts(const struct dualpi2_config *cfg)
+{
+	/* The rate is below 2^37. */
+	u64 pkts = div_u64(cfg->bandwidth, DUALPI2_LIMIT_DIVISOR *
+					   DUALPI2_LIMIT_PACKET_BYTES);
+
+	if (cfg->limit_is_set || !cfg->bandwidth)
+		return cfg->limit_pkts;
+	return max_t(u64, pkts, DUALPI2_LIMIT_PKTS_LEAST);
+}
+
+/**
  * dualpi2_memory_limit_bytes() - memory that both queues may take
  * @cfg: knobs
  * @mtu_bytes: MTU with link-layer header
  *
- * Return: bytes of truesize; by default two MTU a packet, as in Linux 7.x.
+ * Return: bytes of truesize; by default two MTU a packet, as in Linux 7.x, or
+ * what follows from the rate.
  */
 static inline u32 dualpi2_memory_limit_bytes(const struct dualpi2_config *cfg,
 					     u32 mtu_bytes)
 {
+	u64 rate_bytes = cfg->bandwidth * 2 / DUALPI2_LIMIT_DIVISOR;
 	u64 pair_bytes = 2ULL * mtu_bytes;
 
 	if (cfg->memory_limit_is_set)
 		return cfg->memory_limit_bytes;
+	if (cfg->bandwidth && !cfg->limit_is_set) {
+		rate_bytes = max_t(u64, rate_bytes,
+				   pair_bytes * DUALPI2_MEMORY_PAIRS_LEAST);
+		return min_t(u64, rate_bytes, U32_MAX);
+	}
 	/* Both factors are below 2^33 and 2^32; 2^32 is beyond the answer. */
 	if (pair_bytes > U32_MAX || pair_bytes * cfg->limit_pkts > U32_MAX)
 		return U32_MAX;
 	return pair_bytes * cfg->limit_pkts;
+}
+
+/**
+ * dualpi2_ramp_init() - a native marker
+ * @ramp: to be filled
+ * @min_ns: see struct dualpi2_ramp
+ * @max_ns: not below @min_ns; both equal is a step
+ */
+static inline void dualpi2_ramp_init(struct dualpi2_ramp *ramp, u32 min_ns,
+				     u32 max_ns)
+{
+	ramp->min_ns = min_ns;
+	ramp->max_ns = max_ns;
+	ramp->slope = max_ns > min_ns ? div_u64(DUALPI2_ONE_Q32 << 16,
+						max_ns - min_ns) : 0;
 }
 
 /**
@@ -579,6 +671,16 @@ static inline void dualpi2_params_init(struct dualpi2_params *p,
 		.alpha_gain = dualpi2_gain(cfg->alpha),
 		.beta_gain = dualpi2_gain(cfg->beta),
 		.report_ns = (u64)cfg->report_us * DUALPI2_NS_PER_US,
+		.burst_max_ns = cfg->step_thresh_pkts ?
+				0 : dualpi2_us_to_ns(cfg->burst_max_us),
+		.link = {
+			.ns_per_byte_q20 =
+				dualpi2_ns_per_byte_q20(cfg->bandwidth),
+			.overhead_bytes = cfg->overhead_bytes,
+			.mpu_bytes = cfg->mpu_bytes,
+			.framing = cfg->framing,
+			.ingress = cfg->ingress,
+		},
 	};
 
 	/* By default where p_CL reaches 1, which is p_Cmax = 1/k^2. */
@@ -590,12 +692,17 @@ static inline void dualpi2_params_init(struct dualpi2_params *p,
 				       cfg->coupling);
 
 	/* The ramp is centred on the threshold and does not reach below 0. */
-	p->ramp_min_ns = thresh_ns > half_ns ? thresh_ns - half_ns : 0;
-	p->ramp_max_ns = thresh_ns > U32_MAX - half_ns ? U32_MAX :
-							 thresh_ns + half_ns;
-	if (p->ramp_max_ns > p->ramp_min_ns)
-		p->ramp_slope = div_u64(DUALPI2_ONE_Q32 << 16,
-					p->ramp_max_ns - p->ramp_min_ns);
+	dualpi2_ramp_init(&p->ramp,
+			  thresh_ns > half_ns ? thresh_ns - half_ns : 0,
+			  thresh_ns > U32_MAX - half_ns ?
+			  U32_MAX : thresh_ns + half_ns);
+	p->shared_ramp = p->ramp;
+	if (cfg->bandwidth)
+		dualpi2_ramp_init(&p->shared_ramp,
+				  div_u64((u64)p->ramp.min_ns *
+					  DUALPI2_SHARED_PCT, 100),
+				  div_u64((u64)p->ramp.max_ns *
+					  DUALPI2_SHARED_PCT, 100));
 
 	if (cfg->min_qlen_step_pkts >= DUALPI2_NATIVE_FLOOR_PKTS)
 		p->floor_pkts = cfg->min_qlen_step_pkts == U32_MAX ? U32_MAX :
@@ -707,6 +814,8 @@ static inline void dualpi2_vars_init(const struct dualpi2_params *p,
 	*v = (struct dualpi2_vars) {
 		.updated_ns = now_ns,
 		.credit = dualpi2_credit_start(p, mtu_bytes),
+		.ramp = p->ramp,
+		.shared_ramp = p->shared_ramp,
 		.overload_count = v->overload_count,
 		.overload_since_ns = v->overload_since_ns,
 		.overload_last_ns = v->overload_last_ns,
@@ -1015,12 +1124,29 @@ dualpi2_queue_of_ecn(const struct dualpi2_config *cfg, enum dualpi2_ecn ecn)
 }
 
 /**
- * dualpi2_native_ok() - may the native marker mark a packet that joins now?
+ * dualpi2_is_nqb() - does a packet go to the L4S queue for its DSCP?
+ * @cfg: knobs
+ * @ecn: codepoint
+ * @dscp: 0..63
+ *
+ * To be asked if nothing local decides.  RFC 9956: ECT(1) and CE are treated as
+ * with any other DSCP.
+ */
+static inline bool dualpi2_is_nqb(const struct dualpi2_config *cfg,
+				  enum dualpi2_ecn ecn, u32 dscp)
+{
+	return (cfg->nqb >> (dscp & 63) & 1) && !(ecn & DUALPI2_ECN_ECT1) &&
+	       dualpi2_queue_of_ecn(cfg, ecn) == DUALPI2_QUEUE_C;
+}
+
+/**
+ * dualpi2_native_ok() - may the native marker mark this packet?
  * @p: parameters
  * @l_pkts: packets in the L4S queue, this one included
  *
  * Asked at enqueue, as RFC 9332 A.1 advises; at dequeue the last packet of a
- * burst would never be marked.
+ * burst would never be marked.  The delay behind a packet is another matter: the
+ * last one has none, and it is the first that tells of the burst.
  */
 static inline bool dualpi2_native_ok(const struct dualpi2_params *p, u32 l_pkts)
 {
@@ -1028,24 +1154,54 @@ static inline bool dualpi2_native_ok(const struct dualpi2_params *p, u32 l_pkts)
 }
 
 /**
+ * dualpi2_tolerate() - fit the native marker to the bursts that come
+ * @p: parameters
+ * @v: state
+ * @burst_ns: time on the link of bursts to be tolerated
+ *
+ * The last packet of a burst that finds the queue empty waits for so long.  The
+ * ramp begins there at the earliest, and is a quarter of it wide at the least.
+ * Linux sends in segments of a millisecond at most (tcp_tso_autosize()): such
+ * bursts every fast flow has, and they change nothing.
+ */
+static inline void dualpi2_tolerate(const struct dualpi2_params *p,
+				    struct dualpi2_vars *v, u32 burst_ns)
+{
+	u32 width_ns = max_t(u32, p->ramp.max_ns - p->ramp.min_ns,
+			     burst_ns / 4);
+
+	if (burst_ns <= max_t(u32, p->ramp.min_ns, DUALPI2_BURST_LEAST_NS)) {
+		v->ramp = p->ramp;
+		v->shared_ramp = p->shared_ramp;
+	} else {
+		dualpi2_ramp_init(&v->ramp, burst_ns,
+				  min_t(u64, (u64)burst_ns + width_ns,
+					U32_MAX));
+		v->shared_ramp = v->ramp;
+	}
+}
+
+/**
  * dualpi2_native_q32() - probability of the native L4S marker
  * @p: parameters
- * @sojourn_ns: time that the packet spent in the queue
+ * @ramp: where it is silent, and where it marks all
+ * @delay_ns: see struct dualpi2_packet
  * @l_pkts: packets in the L4S queue, this one included
  *
  * laqm() of RFC 9332 A.1, or a step where the ramp is 0 wide.  Between the ends
  * the difference is below 2^32 and the slope is 2^48 over it, rounded down.
  */
 static inline u64 dualpi2_native_q32(const struct dualpi2_params *p,
-				     u64 sojourn_ns, u32 l_pkts)
+				     const struct dualpi2_ramp *ramp,
+				     u64 delay_ns, u32 l_pkts)
 {
 	if (p->step_pkts != U32_MAX)
 		return l_pkts > p->step_pkts ? DUALPI2_ONE_Q32 : 0;
-	if (sojourn_ns <= p->ramp_min_ns)
+	if (delay_ns <= ramp->min_ns)
 		return 0;
-	if (sojourn_ns >= p->ramp_max_ns)
+	if (delay_ns >= ramp->max_ns)
 		return DUALPI2_ONE_Q32;
-	return (sojourn_ns - p->ramp_min_ns) * p->ramp_slope >> 16;
+	return (delay_ns - ramp->min_ns) * ramp->slope >> 16;
 }
 
 /**
@@ -1103,8 +1259,10 @@ dualpi2_l_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
 		  const struct dualpi2_packet *pkt, bool shed)
 {
 	u64 coupled_q32 = pkt->low ? 0 : v->coupled_q32;
+	const struct dualpi2_ramp *ramp = pkt->shared ? &v->shared_ramp :
+							&v->ramp;
 	u64 native_q32 = pkt->native_ok ?
-		dualpi2_native_q32(p, pkt->sojourn_ns, pkt->l_pkts) : 0;
+		dualpi2_native_q32(p, ramp, pkt->delay_ns, pkt->l_pkts) : 0;
 	u64 l_q32 = max_t(u64, native_q32, coupled_q32);
 
 	if (shed && dualpi2_hit_drop(p, pkt, &v->l_drop, v->classic_q32))

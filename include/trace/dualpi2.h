@@ -30,7 +30,7 @@ TRACE_DEFINE_ENUM(DUALPI2_DROP_OVERLOAD);
  * @queue: where the packet was, or is to go
  * @ecn: codepoint that it came with
  * @profile: what it is to the AQM, enum dualpi2_profile
- * @len: bytes on the link
+ * @len: bytes, as the kernel counts them
  * @sojourn_ns: time in the queue; 0 for a decision at enqueue
  * @verdict: what was decided; a mark on a packet with CE changes nothing
  *

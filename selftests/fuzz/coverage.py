@@ -19,7 +19,8 @@ import sys
 
 HOOK = "__sanitizer_cov_trace_pc"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-OURS = ("sch_dualpi2.c", "include/net/dualpi2.h", "include/compat/compat.h")   # the tracepoint is the kernel's macros
+# The tracepoint is the kernel's macros.
+OURS = ("sch_dualpi2.c", "include/net/dualpi2.h", "include/net/dualpi2_link.h", "include/compat/compat.h")
 # The core wants them and has no call for them: find() knows no class. What the tracepoint's macros make runs if it is
 # switched on, which takes a tracer: the tests do that on stock kernels.
 NEVER = ("dualpi2_leaf", "dualpi2_unbind_filter", "__traceiter_dualpi2_verdict", "__probestub_dualpi2_verdict")
@@ -30,9 +31,10 @@ NOT_IN_7_2 = "switch (dualpi2_compat_classify("
 # updates has no block on this line.
 NOT_IDLE = "if (ratio > DUALPI2_LATE_MAX_RATIO)"
 # Ways of inlined functions that cannot be gone here: 2^32 packets in one bucket (the unit tests do that); a quiet time
-# at the end of a qdisc, which has just been ended; an overload that was over before it began.
+# at the end of a qdisc, which has just been ended; an overload that was over before it began; the tracepoint, as above.
 NOT_HERE = ("d->high[bucket]++;", "kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);",
-            "if (kind != DUALPI2_REPORT_NONE)", ".overload = q->vars.overload,")
+            "if (kind != DUALPI2_REPORT_NONE)", ".overload = q->vars.overload,",
+            "dualpi2_trace(sch, skb, sojourn_ns, verdict);")
 # Functions of sch_dualpi2.c that no packet reaches.
 CONTROL = re.compile(r"^dualpi2_(change|init|destroy|dump|dump_stats|parse|parse_nest|parse_knob|refuse|marks|leaf|"
                      r"find|bind_filter|unbind_filter|tcf_block|walk|module_init|module_exit|params_init|config_init|ramp_us|"

@@ -152,13 +152,15 @@ struct knob {
 	uint8_t ext;
 	uint8_t type;
 	uint8_t size;
-	uint32_t min, max, def;
+	int64_t min;		/* below 0: the number is signed */
+	uint64_t max, def;
 };
 
 enum {
 	K_LIMIT, K_MEMORY, K_TARGET, K_TUPDATE, K_ALPHA, K_BETA, K_STEP_PKTS, K_STEP_US,
 	K_MIN_QLEN, K_COUPLING, K_OVERLOAD, K_EARLY, K_PROTECTION, K_MASK, K_SPLIT,
-	K_L4S, K_RAMP, K_SIGNAL, K_P_CMAX, K_HIST_C, K_HIST_L, K_REPORT, KNOBS
+	K_L4S, K_RAMP, K_SIGNAL, K_P_CMAX, K_HIST_C, K_HIST_L, K_REPORT,
+	K_BANDWIDTH, K_FRAMING, K_OVERHEAD, K_MPU, K_INGRESS, K_NQB, K_BURST_MAX, KNOBS
 };
 
 static const struct knob knobs[KNOBS] = {
@@ -184,17 +186,31 @@ static const struct knob knobs[KNOBS] = {
 	[K_HIST_C]	= { 1, TCA_DUALPI2_EXT_HIST_C, 4, 1, 16384, 64 },
 	[K_HIST_L]	= { 1, TCA_DUALPI2_EXT_HIST_L, 4, 1, 16384, 8 },
 	[K_REPORT]	= { 1, TCA_DUALPI2_EXT_REPORT, 4, 0, UINT32_MAX, 1000000 },
+	[K_BANDWIDTH]	= { 1, TCA_DUALPI2_EXT_BANDWIDTH, 8, 0, 125000000000, 0 },
+	[K_FRAMING]	= { 1, TCA_DUALPI2_EXT_FRAMING, 1, 0, 3, 0 },
+	[K_OVERHEAD]	= { 1, TCA_DUALPI2_EXT_OVERHEAD, 4, -64, 256, 0 },
+	[K_MPU]		= { 1, TCA_DUALPI2_EXT_MPU, 4, 0, 256, 0 },
+	[K_INGRESS]	= { 1, TCA_DUALPI2_EXT_INGRESS, 1, 0, 1, 0 },
+	[K_NQB]		= { 1, TCA_DUALPI2_EXT_NQB, 8, 0, UINT64_MAX, 1ULL << 45 },
+	[K_BURST_MAX]	= { 1, TCA_DUALPI2_EXT_BURST_MAX, 4, 0, 100000, 5000 },
 };
 
 /* Values from 1 up to this one, but not itself, are refused, too. */
 static uint32_t hole(const struct knob *k)
 {
-	return k == &knobs[K_REPORT] ? 100000 : 0;
+	return k == &knobs[K_REPORT] ? 100000 : k == &knobs[K_BANDWIDTH] ? 1000 : 0;
+}
+
+static bool in_range(const struct knob *k, uint64_t value)
+{
+	if (k->min < 0)
+		return (int32_t)value >= k->min && (int32_t)value <= (int64_t)k->max;
+	return value >= (uint64_t)k->min && value <= k->max && !(value && value < hole(k));
 }
 
 struct config {
-	uint32_t v[KNOBS];
-	bool memory_is_set, ramp_is_set;
+	uint64_t v[KNOBS];
+	bool limit_is_set, memory_is_set, ramp_is_set;
 };
 
 static struct config defaults(void)
@@ -240,7 +256,7 @@ static bool predict_nest(struct config *c, const uint8_t *p, int len, int ext)
 
 	while (len >= NLA_HDRLEN) {
 		int size = get16(p), type = get16(p + 2) & NLA_TYPE_MASK, k;
-		uint32_t value;
+		uint64_t value;
 
 		if (size < NLA_HDRLEN || size > len)
 			return false;
@@ -257,9 +273,9 @@ static bool predict_nest(struct config *c, const uint8_t *p, int len, int ext)
 		if (k == KNOBS || given[k] || size - NLA_HDRLEN != knobs[k].size)
 			return false;
 		given[k] = true;
-		value = knobs[k].size == 1 ? p[NLA_HDRLEN] : get32(p + NLA_HDRLEN);
-		if (value < knobs[k].min || value > knobs[k].max ||
-		    (value && value < hole(&knobs[k])))
+		value = knobs[k].size == 1 ? p[NLA_HDRLEN] :
+			knobs[k].size == 8 ? get64(p + NLA_HDRLEN) : get32(p + NLA_HDRLEN);
+		if (!in_range(&knobs[k], value))
 			return false;
 		c->v[k] = value;
 next:
@@ -270,8 +286,16 @@ next:
 		return false;
 	if (given[K_STEP_US])
 		c->v[K_STEP_PKTS] = 0;
+	c->limit_is_set |= given[K_LIMIT];
 	c->memory_is_set |= given[K_MEMORY];
 	c->ramp_is_set |= given[K_RAMP];
+	/* Lengths that are given count; of the kernel's own none is left. */
+	if ((given[K_OVERHEAD] || given[K_MPU]) && !given[K_FRAMING] && !c->v[K_FRAMING])
+		c->v[K_FRAMING] = TC_DUALPI2_FRAMING_NOATM;
+	if (!c->v[K_FRAMING]) {
+		c->v[K_OVERHEAD] = 0;
+		c->v[K_MPU] = 0;
+	}
 	return !inner || predict_nest(c, inner, inner_len, 1);
 }
 
@@ -297,18 +321,41 @@ static uint8_t *put_nla(uint8_t *p, uint16_t type, const void *data, uint16_t le
 	return p + NLA_ALIGN(size);
 }
 
+/* The limit of packets: 250 ms of a rate that is known, in packets of 64 bytes. */
+static uint64_t limit_of(const struct config *c)
+{
+	uint64_t limit = c->v[K_BANDWIDTH] / 256;
+
+	if (c->limit_is_set || !c->v[K_BANDWIDTH])
+		return c->v[K_LIMIT];
+	return limit < 1000 ? 1000 : limit;
+}
+
+/* And that of memory, for frames of so many bytes. */
+static uint64_t memory_of(const struct config *c, uint64_t frame)
+{
+	/* 2^32 - 2 times 2^32 - 1 fits. */
+	uint64_t memory = 2 * frame * c->v[K_LIMIT];
+
+	if (c->memory_is_set)
+		return c->v[K_MEMORY];
+	if (c->v[K_BANDWIDTH] && !c->limit_is_set) {
+		memory = c->v[K_BANDWIDTH] / 2;
+		memory = memory < 128 * frame ? 128 * frame : memory;
+	}
+	return memory > UINT32_MAX ? UINT32_MAX : memory;
+}
+
 /* The options as a dump shows them for an MTU. */
 static int encode(const struct config *c, uint32_t mtu, uint8_t *buf)
 {
-	uint64_t frame = (uint64_t)mtu + FRAME_HDR, memory;
+	uint64_t frame = (uint64_t)mtu + FRAME_HDR;
 	uint8_t *p = buf, *ext = NULL;
 	int k;
 
 	frame = frame < 60 ? 60 : frame > INT32_MAX ? INT32_MAX : frame;
-	/* 2^32 - 2 times 2^32 - 1 fits. */
-	memory = 2 * frame * c->v[K_LIMIT];
 	for (k = 0; k < KNOBS; k++) {
-		uint32_t value = c->v[k];
+		uint64_t value = c->v[k];
 
 		if (knobs[k].ext && !ext) {
 			ext = p;
@@ -316,10 +363,12 @@ static int encode(const struct config *c, uint32_t mtu, uint8_t *buf)
 		}
 		if (k == (c->v[K_STEP_PKTS] ? K_STEP_US : K_STEP_PKTS))
 			continue;
-		if (k == K_MEMORY && !c->memory_is_set)
-			value = memory > UINT32_MAX ? UINT32_MAX : memory;
+		if (k == K_LIMIT)
+			value = limit_of(c);
+		if (k == K_MEMORY)
+			value = memory_of(c, frame);
 		if (k == K_RAMP && !c->ramp_is_set)
-			value = (uint64_t)c->v[K_STEP_US] * 40 / 100;
+			value = c->v[K_STEP_US] * 40 / 100;
 		p = put_nla(p, knobs[k].type, &value, knobs[k].size);
 	}
 	*(uint16_t *)ext = p - ext;
@@ -1138,6 +1187,27 @@ static const uint8_t *take_stats(const uint8_t *app, int len, struct stats *st)
 	return app + sizeof(*st);
 }
 
+/* What is known of the link, and that it fits the options. */
+static void check_link(const struct slot *s, const uint8_t *attr, int len, const struct stats *st)
+{
+	struct tc_dualpi2_link l;
+
+	SAME(len, sizeof(l), "length of struct tc_dualpi2_link");
+	memcpy(&l, attr, sizeof(l));
+	SAME(l.pad, 0, "padding");
+	AT_MOST(l.nqb_dropped, l.nqb_arrived, "NQB dropped, arrived");
+	AT_MOST(l.nqb_dropped, st->e.l.dropped_limit, "NQB dropped, dropped_limit of L");
+	AT_MOST(l.ramp_min_ns, l.ramp_max_ns, "begin of the ramp, its end");
+	AT_MOST(2 * 1514, l.nqb_limit_bytes, "two packets, limit of NQB");
+	if (s->state != DUALPI2)
+		return;
+	SAME(l.limit_pkts, limit_of(&s->cfg), "limit of packets");
+	if (s->cfg.v[K_BANDWIDTH])
+		SAME(l.drain_rate, s->cfg.v[K_BANDWIDTH], "drain_rate, bandwidth");
+	AT_MOST(l.burst_ns, s->cfg.v[K_STEP_PKTS] ? 0 : 1000 * s->cfg.v[K_BURST_MAX],
+		"bursts tolerated, burst_max");
+}
+
 static void check_overload(const uint8_t *attr, int len, const struct tc_dualpi2_ext_xstats *e)
 {
 	struct tc_dualpi2_overload o;
@@ -1198,6 +1268,10 @@ static void check_counters(struct slot *s, const uint8_t *attrs, int len)
 	if (!app)
 		fault("statistics without overload");
 	check_overload(app, size, &st.e);
+	app = find(more, more_len, TCA_DUALPI2_STATS_LINK, &size);
+	if (!app)
+		fault("statistics without link");
+	check_link(s, app, size, &st);
 	check_queue(&st.e.c, &c[0]);
 	check_queue(&st.e.l, &c[1]);
 
@@ -1244,7 +1318,7 @@ own:
 	if (fabs(st.e.prob_cl / 4294967296.0 - (n * p > 1 ? 1 : n * p)) > (n + 2) / 4294967296.0)
 		fault("prob_cl %u is not %u times prob %u", st.e.prob_cl, n, st.x.prob);
 	if (s->trimmed && queued && frozen) {
-		AT_MOST(gq.qlen, s->cfg.v[K_LIMIT], "packets, limit just set");
+		AT_MOST(gq.qlen, limit_of(&s->cfg), "packets, limit just set");
 		AT_MOST(st.x.memory_used, st.x.memory_limit, "memory, limit just set");
 	}
 }
@@ -1363,7 +1437,8 @@ static void check_class(const uint8_t *data, int len)
 	if (!one)
 		fault("a class without its queue");
 	if (find(app, app_len, queue ? TCA_DUALPI2_STATS_C : TCA_DUALPI2_STATS_L, &other_len) ||
-	    find(app, app_len, TCA_DUALPI2_STATS_OVERLOAD, &other_len))
+	    find(app, app_len, TCA_DUALPI2_STATS_OVERLOAD, &other_len) ||
+	    find(app, app_len, TCA_DUALPI2_STATS_LINK, &other_len))
 		fault("a class with more than its queue");
 	check_nest(one, size, &c);
 	memcpy(&gq, gq_attr, sizeof(gq));
@@ -2075,22 +2150,21 @@ static void setup(void)
 
 static struct sequence corpus;
 
-static uint32_t edge(const struct knob *k)
+static uint64_t edge(const struct knob *k)
 {
-	const uint32_t edges[] = {
+	const uint64_t edges[] = {
 		0, 1, k->min - 1, k->min, k->min + 1, k->max - 1, k->max, k->max + 1,
 		hole(k) - 1, hole(k),
 		65535, 65536, 65537, INT32_MAX, 1U << 31, (1U << 31) + 1, UINT32_MAX - 1,
-		UINT32_MAX,
+		UINT32_MAX, 1ULL << 32, INT64_MAX, 1ULL << 63, UINT64_MAX - 1, UINT64_MAX,
 	};
 
 	return PICK(edges);
 }
 
-static uint32_t good_value(const struct knob *k)
+static uint64_t good_value(const struct knob *k)
 {
-	uint64_t span = (uint64_t)k->max - k->min + 1;
-	uint32_t v;
+	uint64_t span = k->max - k->min + 1, v;
 
 	switch (rnd(4)) {
 	case 0:
@@ -2099,20 +2173,24 @@ static uint32_t good_value(const struct knob *k)
 		return k->max;
 	default:
 		/* By size, so that small numbers are as likely as great ones. */
-		v = rnd64() % span >> rnd(8 * k->size);
-		return v < k->min ? k->min : v && v < hole(k) ? hole(k) : v;
+		v = rnd64();
+		v = (span ? v % span : v) >> rnd(8 * k->size);
+		if (k->min < 0)
+			return k->min + (int64_t)v;
+		return v < (uint64_t)k->min ? (uint64_t)k->min :
+		       v && v < hole(k) ? hole(k) : v;
 	}
 }
 
 static void gen_knob(const struct knob *k, bool good)
 {
-	uint32_t value = good ? good_value(k) : chance(700) ? edge(k) : (uint32_t)rnd64();
+	uint64_t value = good ? good_value(k) : chance(700) ? edge(k) : rnd64();
 	uint16_t type = k->type, size = k->size;
 	uint8_t data[16];
 	int at = m.len;
 
-	memcpy(data, &value, 4);
-	memset(data + 4, value, sizeof(data) - 4);
+	memcpy(data, &value, 8);
+	memset(data + 8, value, sizeof(data) - 8);
 	if (!good) {
 		if (chance(40))
 			size = rnd(sizeof(data) + 1);
@@ -2153,7 +2231,7 @@ static void gen_options(void)
 	}
 	if (chance(400)) {
 		ext = nest(TCA_DUALPI2_EXT | PICK(nested));
-		n = rnd(4);
+		n = rnd(6);
 		for (i = 0; i < n; i++)
 			gen_knob(&knobs[K_L4S + (good ? (i * 3 + roll) % (KNOBS - K_L4S) :
 						 rnd(KNOBS - K_L4S))], good);

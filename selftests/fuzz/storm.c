@@ -145,6 +145,10 @@ static void nl_put_u32(struct netlink *nl, uint16_t type, uint32_t value)
 {
 	nl_put(nl, type, &value, sizeof(value));
 }
+static void nl_put_u64(struct netlink *nl, uint16_t type, uint64_t value)
+{
+	nl_put(nl, type, &value, sizeof(value));
+}
 
 static void nl_put_u8(struct netlink *nl, uint16_t type, uint8_t value)
 {
@@ -562,7 +566,7 @@ static void change(struct netlink *nl, uint64_t *state)
 					 1 << 20;
 		nl_put_u32(nl, TCA_DUALPI2_MEMORY_LIMIT, memory);
 	}
-	switch (rnd(state, 8)) {
+	switch (rnd(state, 10)) {
 	case 0:
 		nl_put_u32(nl, TCA_DUALPI2_TARGET, 1 + rnd(state, 50000));
 		nl_put_u32(nl, TCA_DUALPI2_TUPDATE, 100 + rnd(state, 50000));
@@ -595,6 +599,23 @@ static void change(struct netlink *nl, uint64_t *state)
 		nl_put_u8(nl, TCA_DUALPI2_EXT_L4S, rnd(state, 2));
 		nl_put_u32(nl, TCA_DUALPI2_EXT_RAMP_US, rnd(state, 5000));
 		nl_put_u8(nl, TCA_DUALPI2_EXT_SIGNAL, rnd(state, 2));
+		nl_nest_end(nl, ext);
+		break;
+	case 8:		/* half of the time without a shaper; 1 Mbit/s at least */
+		ext = nl_nest(nl, TCA_DUALPI2_EXT);
+		nl_put_u64(nl, TCA_DUALPI2_EXT_BANDWIDTH,
+			   rnd(state, 2) * (125000ull << rnd(state, 20)));
+		nl_put_u8(nl, TCA_DUALPI2_EXT_INGRESS, rnd(state, 2));
+		nl_nest_end(nl, ext);
+		break;
+	case 9:
+		ext = nl_nest(nl, TCA_DUALPI2_EXT);
+		nl_put_u8(nl, TCA_DUALPI2_EXT_FRAMING, rnd(state, 4));
+		nl_put_u32(nl, TCA_DUALPI2_EXT_OVERHEAD, rnd(state, 321) - 64);
+		nl_put_u32(nl, TCA_DUALPI2_EXT_MPU, rnd(state, 257));
+		nl_put_u64(nl, TCA_DUALPI2_EXT_NQB,
+			   (uint64_t)rnd(state, 2) << rnd(state, 64));
+		nl_put_u32(nl, TCA_DUALPI2_EXT_BURST_MAX, rnd(state, 100001));
 		nl_nest_end(nl, ext);
 		break;
 	}

@@ -53,7 +53,7 @@ stats(netns, dev, handle)   counters by netlink: bytes packets qlen backlog drop
                         p_cl as numbers 0..1; knobs (the options, decoded)
                         Of the attributes behind the extension: st["c"]["counters"], st["c"]["delay"]
                         with the histogram in "hist", one number for each bucket, the same for "l",
-                        and st["overload_info"]
+                        and st["overload_info"]; of the link behind st["link"], as in struct tc_dualpi2_link
 tc_stats(netns, dev, handle)   the same qdisc as `tc -s -j` with our plugin shows it
 check_identities(st)    raise Failure unless the counters fit together
 check_classes(netns, dev, handle)   raise Failure unless the classes show what the qdisc shows
@@ -211,9 +211,12 @@ KNOBS = {
 }
 EXT = 0x0d50
 EXT_KNOBS = {"l4s": (1, "B"), "ramp_us": (2, "I"), "signal": (3, "B"), "p_cmax": (4, "B"),
-             "hist_c": (5, "I"), "hist_l": (6, "I"), "overload_report": (7, "I")}
+             "hist_c": (5, "I"), "hist_l": (6, "I"), "overload_report": (7, "I"),
+             "bandwidth": (9, "Q"), "framing": (10, "B"), "overhead": (11, "i"), "mpu": (12, "I"),
+             "ingress": (13, "B"), "nqb": (14, "Q"), "burst_max": (15, "I")}
 L4S_ECT, CLA_ECT, ANY_ECT = 1, 2, 3
 RECUR, RANDOM = 0, 1
+RAW, NOATM, ATM, PTM = range(4)
 
 XSTATS = ("prob", "delay_c", "delay_l", "packets_in_c", "packets_in_l", "maxq", "ecn_mark",
           "step_marks", "credit", "memory_used", "max_memory_used", "memory_limit")
@@ -227,7 +230,7 @@ EXT_XSTATS_TAIL = ("unparsed", "filter_dropped", "gso_failed", "mark_failed", "o
                    "overload_ns", "overload", "prob_c", "prob_cl", "pad")
 
 # The attributes behind the extension: name: attribute type; fields of the structs.
-STATS_QUEUES, STATS_OVERLOAD = {"c": 2, "l": 3}, 4
+STATS_QUEUES, STATS_OVERLOAD, STATS_LINK = {"c": 2, "l": 3}, 4, 5
 QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST = 2, 3, 4
 CODEPOINTS = ("not_ect", "ect1", "ect0", "ce")
 CAUSES_ON_ARRIVAL, CAUSES_AT_DEPARTURE = ("limit", "memory", "early"), ("aqm", "overload")
@@ -239,6 +242,8 @@ COUNTERS = (*(f"arrived_{name}" for name in CODEPOINTS), "arrived_bytes", "prese
             "dropped_arrival_bytes", "dropped_aqm_bytes", "dropped_purge_bytes")
 DELAY = ("sum_ns", "max_ns", "beyond", "unit_ns", "buckets", "generation", "pad")
 OVERLOAD = ("count", "total_ns", "start_ns", "duration_ns", "reports", "now", "pad")
+LINK = ("drain_rate", "throttled", "nqb_arrived", "nqb_dropped", "burst_ns", "ramp_min_ns", "ramp_max_ns",
+        "limit_pkts", "nqb_limit_bytes", "pad")
 CLASS_MINOR = {"l": 1, "c": 3}
 
 # A report of overload: attribute type and struct format.
@@ -435,6 +440,8 @@ def _parse_stats_attrs(st, found):
         delay["hist"] = [*hist, *[0] * (delay["buckets"] - len(hist))]
     if STATS_OVERLOAD in found:
         st["overload_info"] = fields(OVERLOAD, "5Q2I", found[STATS_OVERLOAD])
+    if STATS_LINK in found:
+        st["link"] = fields(LINK, "4Q6I", found[STATS_LINK])
 
 
 def bucket_edges(delay):
@@ -523,7 +530,9 @@ def check_identities(st):
         for left, right, what in _counter_bounds(q) + _delay_bounds(q):
             at_most(left, right, f"{name}: {what}")
     both = {key: st["c"][key] + st["l"][key] for key in QUEUE_XSTATS}
-    same(st["packets"], both["sent"], "packets of the qdisc and sent of both queues")
+    # A GSO packet that leaves whole is as many there as it has segments, or says that it has.
+    if st["knobs"]["split_gso"]:
+        same(st["packets"], both["sent"], "packets of the qdisc and sent of both queues")
     same(st["bytes"], both["sent_bytes"], "bytes of the qdisc and of both queues")
     drops = sum(value for key, value in both.items() if key.startswith("dropped_"))
     drops += st["gso_failed"]
@@ -665,7 +674,7 @@ def check_classes(netns, dev, handle="10:"):
         other = "cl"["lc".index(queue)]
         if (mine[name]["kind"], mine[name]["parent"]) != ("dualpi2", handle):
             raise Failure(f"class {name}: {mine[name]['kind']} of {mine[name]['parent']}")
-        if "counters" in one[other] or "overload_info" in one:
+        if "counters" in one[other] or "overload_info" in one or "link" in one:
             raise Failure(f"class {name} has attributes of others")
         if before[queue] == after[queue] and one[queue] != before[queue]:
             raise Failure(f"class {name}: {one[queue]}, qdisc: {before[queue]}")

@@ -403,6 +403,8 @@ VALID = {
     "drop_overload": (0, 1), "drop_early": (0, 1), "c_protection": (0, 100), "ecn_mask": (1, 3),
     "split_gso": (0, 1), "l4s": (0, 1), "ramp_us": (0, 4294967), "signal": (0, 1),
     "p_cmax": (0, 100), "hist_c": (1, 16384), "hist_l": (1, 16384), "overload_report": (100000, 2**32 - 1),
+    "bandwidth": (1000, 125000000000), "framing": (0, 3), "overhead": (-64, 256), "mpu": (0, 256), "ingress": (0, 1),
+    "nqb": (0, 2**64 - 1), "burst_max": (0, 100000),
 }
 # One step outside; those not named here take every value of their type.
 INVALID = {
@@ -411,6 +413,8 @@ INVALID = {
     "coupling": (0,), "drop_overload": (2, 255), "drop_early": (2, 255), "c_protection": (101, 255),
     "ecn_mask": (0, 4, 255), "split_gso": (2, 255), "l4s": (2, 255), "ramp_us": (4294968,), "signal": (2, 255),
     "p_cmax": (101, 255), "hist_c": (0, 16385), "hist_l": (0, 16385), "overload_report": (1, 99999),
+    "bandwidth": (1, 999, 125000000001), "framing": (4, 255), "overhead": (-65, 257), "mpu": (257,),
+    "ingress": (2, 255), "burst_max": (100001,),
 }
 
 
@@ -448,9 +452,9 @@ def change_refused_under_traffic_changes_nothing():
         tree.check_all()
 
 
-def random_change(rng, tree):
+def random_change(rng, tree, without=()):
     """Change one to six options, return what was asked for."""
-    knobs = {name: some_value(rng, name) for name in rng.sample(sorted(VALID), rng.randint(1, 6))}
+    knobs = {name: some_value(rng, name) for name in rng.sample(sorted(set(VALID) - set(without)), rng.randint(1, 6))}
     if "step_thresh_us" in knobs:
         knobs.pop("step_thresh_pkts", None)
     tree.change(**knobs)
@@ -464,12 +468,17 @@ def change_of_every_option_500_times_under_CASE_accounts_agree(name):
     shown = {}
     with Tree(name, "10mbit") as tree:
         for round_ in range(500):
-            asked = random_change(rng, tree)
+            # qfq of 6.1 WARNs of any child that shapes.
+            asked = random_change(rng, tree, without=("bandwidth",) if name == "qfq" else ())
             if "step_thresh_us" in asked:
                 shown.pop("step_thresh_pkts", None)
             if "step_thresh_pkts" in asked:
                 shown.pop("step_thresh_us", None)
             shown |= asked
+            if {"overhead", "mpu"} & set(asked) and "framing" not in asked and not shown.get("framing"):
+                shown["framing"] = lib.NOATM
+            if set(lib.EXT_KNOBS) & set(asked) and shown.get("framing") == lib.RAW:
+                shown |= {"overhead": 0, "mpu": 0}
             tree.mix.send(rng.choice(ECNS), rng.choice((64, 1514)))
             if round_ % 4 == 0 and name != "tbf":
                 # Not split by a parent; with no_split_gso the core counts segments, we packets.
@@ -482,7 +491,7 @@ def change_of_every_option_500_times_under_CASE_accounts_agree(name):
                          if st["knobs"].get(k) != v and not (k == "ramp_us" and "step_thresh_pkts" in shown)}
                 expect(not wrong, f"asked for, shown: {wrong}")
                 time.sleep(0.002)
-        tree.change(limit=10000, memory_limit=2**32 - 1, coupling=2, **HARSH)
+        tree.change(limit=10000, memory_limit=2**32 - 1, coupling=2, bandwidth=0, **HARSH)
         tree.drain()
         before = tree.sent()
         st = tree.leaf()

@@ -52,7 +52,7 @@ def codepoints_of_100000_packets_under_load_change_to_ce_only():
     net = shared_net()
     rate, size, came = 40e6, 250, 0
     for load, burst, seconds in ((0.9, 40, 3.5), (1.3, 1, 3)):
-        with net.aqm(rate=rate) as q:
+        with net.aqm(rate=rate, burst_max=0) as q:
             result = net.traffic(seconds, *(
                 Stream(name, ecn=ecn, dscp=dscp, bps=load / 2 * rate, size=size, burst=burst)
                 for name, ecn, dscp in (("ect1", ECT1, 10), ("ce", CE, 46))))
@@ -74,7 +74,7 @@ def codepoints_of_100000_packets_under_load_change_to_ce_only():
 def filter_includes_dscps_and_arp_in_l_and_leaves_their_codepoints():
     """Two DSCPs at once, and what is no IP at all; another DSCP, and IPv6 that no filter is for, go by ECN."""
     net = shared_net()
-    with net.aqm() as q:
+    with net.aqm(nqb=0) as q:
         for priority, dscp in ((1, NQB), (2, 46)):
             q.filter(f"protocol ip prio {priority} flower ip_tos {dscp << 2:#x}/0xfc classid 10:1")
         q.filter("protocol arp prio 3 matchall classid 10:1")

@@ -45,25 +45,27 @@ NLMSG_HDRLEN, TCMSG_LEN = 16, 20
 LIMIT, MEMORY_LIMIT, TARGET, TUPDATE, ALPHA, BETA, STEP_PKTS, STEP_US, MIN_QLEN_STEP = range(1, 10)
 COUPLING, DROP_OVERLOAD, DROP_EARLY, C_PROTECTION, ECN_MASK, SPLIT_GSO, PAD = range(10, 17)
 EXT = 0x0d50
-EXT_L4S, EXT_RAMP_US, EXT_SIGNAL, EXT_P_CMAX, EXT_HIST_C, EXT_HIST_L, EXT_REPORT, EXT_NEXT = range(1, 9)
+EXT_L4S, EXT_RAMP_US, EXT_SIGNAL, EXT_P_CMAX, EXT_HIST_C, EXT_HIST_L, EXT_REPORT, EXT_PAD = range(1, 9)
+EXT_BANDWIDTH, EXT_FRAMING, EXT_OVERHEAD, EXT_MPU, EXT_INGRESS, EXT_NQB, EXT_BURST_MAX, EXT_NEXT = range(9, 17)
 XSTATS_LEN = 48                         # struct tc_dualpi2_xstats: 12 numbers of 4 bytes
 EXT_XSTATS_OFFSET, EXT_XSTATS_MAGIC = 256, 0x64703278
 QUEUE_XSTATS_LEN = 16 * 8
 EXT_XSTATS_LEN = 8 + 2 * QUEUE_XSTATS_LEN + 6 * 8 + 4 * 4
-STATS_C, STATS_L, STATS_OVERLOAD = 2, 3, 4
+STATS_C, STATS_L, STATS_OVERLOAD, STATS_LINK = 2, 3, 4, 5
 QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST = 2, 3, 4
 COUNTERS_LEN, DELAY_LEN, OVERLOAD_LEN = 29 * 8, 3 * 8 + 4 * 4, 5 * 8 + 2 * 4
 
 U32_MAX = 0xffffffff
 TIME_MAX_US = U32_MAX // 1000           # every time is held in 32 bits of nanoseconds
 FRAME = 1500 + 14                       # a dummy device's MTU with its link-layer header
-REPORT_MIN_US = 100000                  # but 0, which is none
+OR_ZERO = (EXT_REPORT, EXT_BANDWIDTH)    # 0 is none, and below the least value
+RAW, NOATM = 0, 1
 
 # name: as in the names of the tests; ext: in the nest TCA_DUALPI2_EXT; words: what the kernel calls
 # it, and how it puts the range, both in words that a user of tc knows.
 Knob = namedtuple("Knob", "name ext number size least greatest default words")
 KNOBS = (
-    Knob("limit", 0, LIMIT, 4, 1, U32_MAX, 10000, ("limit", "at least 1 packet")),
+    Knob("limit", 0, LIMIT, 4, 1, U32_MAX, None, ("limit", "at least 1 packet")),
     Knob("memlimit", 0, MEMORY_LIMIT, 4, 1, U32_MAX, None, ("memlimit", "at least 1 byte")),
     Knob("target", 0, TARGET, 4, 1, TIME_MAX_US, 15000, ("target", "1 us to 4294967 us")),
     Knob("tupdate", 0, TUPDATE, 4, 100, TIME_MAX_US, 16000, ("tupdate", "100 us to 4294967 us")),
@@ -90,8 +92,16 @@ KNOBS = (
     Knob("p_cmax", 1, EXT_P_CMAX, 1, 0, 100, 0, ("p_cmax", "0 (1/k^2) to 100 percent")),
     Knob("hist_c", 1, EXT_HIST_C, 4, 1, 16384, 64, ("hist_c", "1 us to 16384 us")),
     Knob("hist_l", 1, EXT_HIST_L, 4, 1, 16384, 8, ("hist_l", "1 us to 16384 us")),
-    Knob("overload_report", 1, EXT_REPORT, 4, 0, U32_MAX, 1000000,
+    Knob("overload_report", 1, EXT_REPORT, 4, 100000, U32_MAX, 1000000,
          ("overload_report", "0, or at least 100000 us")),
+    Knob("bandwidth", 1, EXT_BANDWIDTH, 8, 1000, 125000000000, 0,
+         ("bandwidth", "0 (unlimited), or 1000 to 125000000000 bytes/s")),
+    Knob("framing", 1, EXT_FRAMING, 1, 0, 3, 0, ("framing", "0 (raw), 1 (noatm), 2 (atm) or 3 (ptm)")),
+    Knob("overhead", 1, EXT_OVERHEAD, 4, -64, 256, 0, ("overhead", "-64 to 256 bytes")),
+    Knob("mpu", 1, EXT_MPU, 4, 0, 256, 0, ("mpu", "at most 256 bytes")),
+    Knob("ingress", 1, EXT_INGRESS, 1, 0, 1, 0, ("ingress", "0 or 1")),
+    Knob("nqb", 1, EXT_NQB, 8, 0, 2**64 - 1, 1 << 45, ("nqb", None)),
+    Knob("burst_max", 1, EXT_BURST_MAX, 4, 0, 100000, 5000, ("burst_max", "at most 100000 us")),
 )
 BY_KEY = {(knob.ext, knob.number): knob for knob in KNOBS}
 
@@ -107,7 +117,16 @@ def nla(kind, payload=b"", length=None):
 
 
 def number(knob, value):
-    return value.to_bytes(knob.size, sys.byteorder)
+    """As it stands in an attribute; of a knob with a sign, -1 is 2^32 - 1, too."""
+    return (value % (1 << 8 * knob.size)).to_bytes(knob.size, sys.byteorder)
+
+
+def value_of(knob, payload):
+    return int.from_bytes(payload, sys.byteorder, signed=knob.least < 0)
+
+
+def fits(knob, value):
+    return knob.least <= value <= knob.greatest or (knob.ext and knob.number in OR_ZERO and value == 0)
 
 
 def encode(knob, value):
@@ -259,6 +278,14 @@ class Config(dict):
             self[0, STEP_PKTS] = None
         return self
 
+    def settle(self, given):
+        """What the numbers of the extension that were GIVEN together lead to."""
+        if EXT_FRAMING not in given and {EXT_OVERHEAD, EXT_MPU} & given and self[1, EXT_FRAMING] == RAW:
+            self[1, EXT_FRAMING] = NOATM
+        if given and self[1, EXT_FRAMING] == RAW:
+            self[1, EXT_OVERHEAD] = self[1, EXT_MPU] = 0
+        return self
+
     def copy(self):
         other = Config()
         other.update(self)
@@ -267,6 +294,13 @@ class Config(dict):
     def options(self):
         """As Linux 7.x orders and sizes them, and the extension at the end."""
         shown = dict(self)
+        rate = shown[1, EXT_BANDWIDTH]
+        if shown[0, LIMIT] is None and rate:
+            shown[0, LIMIT] = max(rate // 256, 1000)
+            if shown[0, MEMORY_LIMIT] is None:
+                shown[0, MEMORY_LIMIT] = min(max(rate // 2, 128 * FRAME), U32_MAX)
+        if shown[0, LIMIT] is None:
+            shown[0, LIMIT] = 10000
         if shown[0, MEMORY_LIMIT] is None:
             shown[0, MEMORY_LIMIT] = min(2 * FRAME * shown[0, LIMIT], U32_MAX)
         if shown[1, EXT_RAMP_US] is None:
@@ -307,17 +341,15 @@ def predict(config, options):
             knob = BY_KEY.get((ext, kind))
             if not knob or len(payload) != knob.size:
                 raise Refused
-            value = int.from_bytes(payload, sys.byteorder)
-            if not knob.least <= value <= knob.greatest:
-                raise Refused
-            if (ext, kind) == (1, EXT_REPORT) and 0 < value < REPORT_MIN_US:
+            value = value_of(knob, payload)
+            if not fits(knob, value):
                 raise Refused
             config.set(knob, value)
         if data:
             raise Refused
     if {(0, STEP_PKTS), (0, STEP_US)} <= seen:
         raise Refused
-    return config
+    return config.settle({kind for ext, kind in seen if ext})
 
 
 class Bench:
@@ -362,7 +394,8 @@ class Bench:
         for knob, value in settings:
             added.set(knob, value)
             changed.set(knob, value)
-        self.accepted(options, added, changed, **kwargs)
+        given = {knob.number for knob, _ in settings if knob.ext}
+        self.accepted(options, added.settle(given), changed.settle(given), **kwargs)
 
     def refused(self, options, words=(), offset=None, **kwargs):
         """OPTIONS are refused by add, change and replace, with these words, and nothing happens.
@@ -470,12 +503,14 @@ def refuse_elsewhere(bench, knob):
 
 def knob_tests():
     for knob in KNOBS:
-        top = 2 ** (8 * knob.size) - 1
+        top = 2 ** (8 * knob.size - (knob.least < 0)) - 1
         add_test(f"{knob.name}_minimum_accepted", accept_value, knob, knob.least)
         add_test(f"{knob.name}_maximum_accepted", accept_value, knob, knob.greatest)
         if knob.least:
             add_test(f"{knob.name}_below_minimum_refused", refuse_value, knob, knob.least - 1)
-            if knob.least > 1:
+            if knob.least > 1 and knob.ext and knob.number in OR_ZERO:
+                add_test(f"{knob.name}_zero_accepted", accept_value, knob, 0)
+            elif knob.least > 1:
                 add_test(f"{knob.name}_zero_refused", refuse_value, knob, 0)
         if knob.greatest < top:
             add_test(f"{knob.name}_above_maximum_refused", refuse_value, knob, knob.greatest + 1)
@@ -491,6 +526,8 @@ def knob_tests():
                  knob.least, knob.greatest)
         add_test(f"{knob.name}_flagged_nested_accepted_as_a_number", accept_flag, knob, NLA_F_NESTED)
         other = BY_KEY.get((1 - knob.ext, knob.number))
+        if knob.least < 0:
+            add_test(f"{knob.name}_zero_accepted", accept_value, knob, 0)
         if not other or other.size != knob.size:
             add_test(f"{knob.name}_in_the_other_nest_refused", refuse_elsewhere, knob)
 
@@ -597,11 +634,11 @@ def c28_ecn_mask_each_value_accepted(bench):
 def overload_report_between_0_and_its_minimum_refused(bench):
     """0 is none; more often than ten times a second is a load, not a report."""
     knob = BY_KEY[1, EXT_REPORT]
-    for value in (1, 1000, REPORT_MIN_US - 1):
+    for value in (1, 1000, knob.least - 1):
         bench.refused(encode(knob, value), knob.words)
         more = nla(EXT_L4S, b"\0") + nla(EXT_REPORT, number(knob, value))
         bench.refused(encode(BY_KEY[0, LIMIT], 5) + wrap(knob, more), knob.words)
-    accept_value(bench, knob, REPORT_MIN_US)
+    accept_value(bench, knob, knob.least)
 
 
 # The nests themselves.
@@ -629,7 +666,8 @@ def change_of_each_knob_leaves_the_others(bench):
     for knob in KNOBS:
         for value in (knob.greatest, knob.least):
             same(bench.subject.change(encode(knob, value)).error, 0, f"{knob.name} {value}")
-            same(bench.subject.options(), config.set(knob, value).options(), f"{knob.name} {value}")
+            config.set(knob, value).settle({knob.number} if knob.ext else set())
+            same(bench.subject.options(), config.options(), f"{knob.name} {value}")
 
 
 @test
@@ -702,7 +740,7 @@ def refuse_unknown(bench, kind, inside):
 
 for unknown in (0, PAD) + UNKNOWN:
     add_test(f"attribute_{unknown:#06x}_refused", refuse_unknown, unknown, False)
-for unknown in (0, EXT_NEXT, PAD) + UNKNOWN + (EXT,):
+for unknown in (0, EXT_PAD, EXT_NEXT) + UNKNOWN + (EXT,):
     add_test(f"attribute_{unknown:#06x}_in_the_extension_refused", refuse_unknown, unknown, True)
 
 
@@ -863,7 +901,8 @@ def dump_of_defaults_has_order_and_sizes_of_linux_7(bench):
     same(got[-1][0], EXT | NLA_F_NESTED, "the last one")
     same([(kind, len(value)) for kind, value in attributes(find(bench.subject.options(), EXT))],
          [(EXT_L4S, 1), (EXT_RAMP_US, 4), (EXT_SIGNAL, 1), (EXT_P_CMAX, 1), (EXT_HIST_C, 4), (EXT_HIST_L, 4),
-          (EXT_REPORT, 4)], "the extension")
+          (EXT_REPORT, 4), (EXT_BANDWIDTH, 8), (EXT_FRAMING, 1), (EXT_OVERHEAD, 4), (EXT_MPU, 4), (EXT_INGRESS, 1),
+          (EXT_NQB, 8), (EXT_BURST_MAX, 4)], "the extension")
 
 
 @test
@@ -907,8 +946,10 @@ def stats_attributes_of_idle_qdisc_laid_out_as_documented(bench):
     bench.subject.start(encode(BY_KEY[1, EXT_HIST_L], 100))
     found = attributes(app_of(bench)[EXT_XSTATS_OFFSET + EXT_XSTATS_LEN:])
     same([kind for kind, _ in found],
-         [STATS_C | NLA_F_NESTED, STATS_L | NLA_F_NESTED, STATS_OVERLOAD], "types")
+         [STATS_C | NLA_F_NESTED, STATS_L | NLA_F_NESTED, STATS_OVERLOAD, STATS_LINK], "types")
     same(found[2][1], bytes(OVERLOAD_LEN), "overload")
+    # No rate is known, so that NQB may have ten packets.
+    same(found[3][1], struct.pack("=4Q6I", 0, 0, 0, 0, 0, 800000, 1200000, 10000, 15140, 0), "link")
     for (_, nest), unit in zip(found, (1 << 16, 1 << 17)):
         queue = attributes(nest)
         same([kind for kind, _ in queue], [QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST], "types of a queue")
@@ -947,7 +988,7 @@ def random_value(rng, knob):
         # Most by size, not by value, so that small numbers are as likely as great ones.
         value = rng.randrange(knob.least, knob.greatest + 1) >> rng.randrange(8 * knob.size)
         return max(value, knob.least)
-    return max(0, min(rng.choice(edges), 2 ** (8 * knob.size) - 1))
+    return max(min(knob.least, 0), min(rng.choice(edges), 2 ** (8 * knob.size) - 1))
 
 
 def random_attrs(rng, ext):

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Can the unit tests fail? Makes one change at a time to a copy of the algorithm, include/net/dualpi2.h, builds the tests
-# with it and runs them up to the first failure. A change that no test notices has survived, and this script fails; so it
-# does when a change no longer fits the header, or does not compile.
+# Can the unit tests fail? Makes one change at a time to a copy of the algorithm, include/net/dualpi2.h with dualpi2_link.h
+# in its place there, builds the tests with it and runs them up to the first failure. A change that no test notices has
+# survived, and this script fails; so it does when a change no longer fits the headers, or does not compile.
 #
 # Usage: mutants.sh [NAME...]	all changes, or those named; two at a time
 #
@@ -16,10 +16,10 @@ cd "$(dirname "$0")"
 
 top=$(cd ../.. && pwd)
 build=$top/build/unit
-header=$top/include/net/dualpi2.h
 work=$build/mutants
+header=$work/dualpi2.h
 
-# NAME, tab, literal text that is in the header exactly once, " => ", its replacement. "\n" and "\t" stand for themselves.
+# NAME, tab, literal text that is in the headers exactly once, " => ", its replacement. "\n" and "\t" stand for themselves.
 list() {
 	grep -v '^$' <<-'EOF'
 	gain_fraction_wrong	976710656U + => 976710655U +
@@ -40,7 +40,7 @@ list() {
 	memory_wraps	if (pair_bytes > U32_MAX || pair_bytes * cfg->limit_pkts > U32_MAX) => if (pair_bytes > U32_MAX)
 	memory_setting_ignored	if (cfg->memory_limit_is_set) => if (0)
 	ramp_min_wraps	thresh_ns > half_ns ? thresh_ns - half_ns : 0 => thresh_ns - half_ns
-	ramp_max_wraps	thresh_ns > U32_MAX - half_ns ? U32_MAX => 0 ? U32_MAX
+	ramp_max_wraps	thresh_ns > U32_MAX - half_ns ?\n => 0 ?\n
 	ramp_slope_wrong	DUALPI2_ONE_Q32 << 16, => DUALPI2_ONE_Q32 << 15,
 	floor_off_by_one	cfg->min_qlen_step_pkts + 1; => cfg->min_qlen_step_pkts;
 	floor_setting_two_ignored	if (cfg->min_qlen_step_pkts >= DUALPI2 => if (cfg->min_qlen_step_pkts > DUALPI2
@@ -57,7 +57,7 @@ list() {
 	base_capped_never	if (!p->drop_overload && v->base_q32 > => if (0 && v->base_q32 >
 	classic_linear	v->classic_q32 = dualpi2_square_q32(v->base_q32) => v->classic_q32 = v->base_q32
 	coupled_exceeds_one	min_t(u64, v->base_q32 * p->coupling, DUALPI2_ONE_Q32) => v->base_q32 * p->coupling
-	overload_enters_late	v->base_q32 >= p->enter_q32) { => v->base_q32 > p->enter_q32) {
+	overload_enters_late	v->base_q32 >= p->enter_q32, now_ns, => v->base_q32 > p->enter_q32, now_ns,
 	overload_below_since_the_last_update	if (!v->overload_below_ns)\n\t\t\tv-> => if (1)\n\t\t\tv->
 	p_cmax_ignored	if (cfg->p_cmax_pct) => if (0)
 	idle_overload_goes_on	dualpi2_overload_update(p, v, false, empty_ns, now_ns) => dualpi2_overload_update(p, v, v->base_q32 >= p->enter_q32, empty_ns, now_ns)
@@ -105,8 +105,8 @@ list() {
 	l4s_off_still_classified	return cfg->l4s && (ecn & cfg->ecn_mask) => return (ecn & cfg->ecn_mask)
 	native_floor_off_by_one	return l_pkts >= p->floor_pkts => return l_pkts > p->floor_pkts
 	native_step_off_by_one	return l_pkts > p->step_pkts => return l_pkts >= p->step_pkts
-	native_step_marks_at_threshold	if (sojourn_ns <= p->ramp_min_ns) => if (sojourn_ns < p->ramp_min_ns)
-	native_never_certain	if (sojourn_ns >= p->ramp_max_ns)\n\t\treturn DUALPI2_ONE_Q32; => ;
+	native_step_marks_at_threshold	if (delay_ns <= ramp->min_ns) => if (delay_ns < ramp->min_ns)
+	native_never_certain	if (delay_ns >= ramp->max_ns)\n\t\treturn DUALPI2_ONE_Q32; => ;
 	low_off_by_one	return backlog_bytes < 2ULL * => return backlog_bytes <= 2ULL *
 	low_follows_jumbo	min_t(u32, mtu_bytes,\n\t\t\t\t\t    DUALPI2_LOW_MTU_BYTES) => mtu_bytes
 	last_packet_dropped	return pkt->may_drop &&\n => return 1 &&\n
@@ -152,6 +152,34 @@ list() {
 	credit_kept_while_l4s_is_empty	if (!l_pkts && (queue == DUALPI2_QUEUE_C || !c_pkts)) => if (!l_pkts && !c_pkts)
 	charge_without_waiting_classic	else if (queue == DUALPI2_QUEUE_C || c_pkts) => else
 	last_classic_packet_not_charged	else if (queue == DUALPI2_QUEUE_C || c_pkts) => else if (c_pkts)
+	link_cell_not_rounded_up	return (len + 47) / 48 * 53; => return len / 48 * 53;
+	link_ptm_without_last	return len + (len + 63) / 64; => return len + len / 64;
+	link_overhead_unsigned	s64 bytes = (s64)min_t(u32, ip_bytes, DUALPI2_LINK_BYTES_MAX) + => u32 bytes = (s64)min_t(u32, ip_bytes, DUALPI2_LINK_BYTES_MAX) +
+	link_mpu_ignored	max_t(s64, bytes, max_t(u32, link->mpu_bytes, 1)) => max_t(s64, bytes, 1)
+	link_gso_headers_once	whole * dualpi2_link_bytes(link, header_bytes + part_bytes) => whole * dualpi2_link_bytes(link, part_bytes)
+	link_gso_last_forgotten	whole = (payload - 1) / part_bytes; => whole = payload / part_bytes;
+	clock_fraction_lost	c->frac_q20 = time_q20 & ((1U << 20) - 1); => c->frac_q20 = 0;
+	clock_idle_credit	c->next_ns = max_t(u64, c->next_ns, now_ns); => ;
+	clock_waits_too_long	return now_ns < c->next_ns; => return now_ns <= c->next_ns;
+	clock_late_not_made_up_for	c->next_ns = max_t(u64, c->next_ns, late_ns) + => c->next_ns = max_t(u64, c->next_ns, now_ns) +
+	clock_late_without_bound	c->next_ns = max_t(u64, c->next_ns, late_ns) + => c->next_ns = c->next_ns +
+	clock_change_stalls	c->next_ns = min_t(u64, c->next_ns, now_ns + wait_ns); => ;
+	clock_change_bursts	else if (!from->ns_per_byte_q20) => else if (0)
+	clock_change_of_other_options	if (to->ns_per_byte_q20 == from->ns_per_byte_q20)\n\t\treturn; => ;
+	ingress_pays_all_at_once	u64 paid_ns = min_t(u64, c->owed_ns, own_ns); => u64 paid_ns = c->owed_ns;
+	ingress_never_pays	c->owed_ns -= paid_ns; => ;
+	ingress_without_bound	c->owed_ns = min_t(u64, owed_ns, DUALPI2_OWED_MAX_NS); => c->owed_ns = owed_ns;
+	egress_owes	if (link->ingress)\n => if (1)\n
+	drain_counts_pauses	d->left_bytes = left ? bytes : 0; => d->left_bytes = bytes;
+	drain_never_forgets	d->busy_ns -= d->busy_ns / 4; => ;
+	burst_longer_than_bound_counts	run_bytes <= b->most_bytes) => 1)
+	burst_never_ends	if (now_ns - b->last_ns > b->gap_ns) => if (0)
+	burst_flood_without_end	if (b->run_bytes > b->most_bytes)\n => if (0)\n
+	burst_tolerance_does_not_decay	b->mean_bytes = (7ULL * b->mean_bytes + mean_bytes) / 8; => b->mean_bytes = max_t(u32, b->mean_bytes, mean_bytes);
+	ramp_not_moved_by_bursts	dualpi2_ramp_init(&v->ramp, burst_ns, => dualpi2_ramp_init(&v->ramp, p->ramp.min_ns,
+	limit_setting_ignored	if (cfg->limit_is_set || !cfg->bandwidth) => if (!cfg->bandwidth)
+	nqb_takes_ect1	!(ecn & DUALPI2_ECN_ECT1) && => 1 &&
+	nqb_limit_without_rate	return DUALPI2_NQB_BYTES_DEF; => return DUALPI2_NQB_BYTES_MIN;
 	EOF
 }
 
@@ -184,6 +212,8 @@ main() {
 	local name change results
 	rm -rf "$work"
 	mkdir -p "$work"
+	sed -e '/^#include <net\/dualpi2_link.h>$/{' -e "r $top/include/net/dualpi2_link.h" -e 'd;}' \
+		"$top/include/net/dualpi2.h" >"$header"
 	results=$work/results
 	: >"$results"
 	try original "#ifndef _NET_DUALPI2_H => #ifndef _NET_DUALPI2_H" >"$work/original.result"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Mutation score of the unit tests: every small change of include/net/dualpi2.h that a fixed list of rules can make,
-one at a time, each to be noticed by a test.
+"""Mutation score of the unit tests: every small change of include/net/dualpi2.h and dualpi2_link.h that a fixed list of
+rules can make, one at a time, each to be noticed by a test. The second is taken in where the first includes it.
 
 It is not the list of mistakes that we thought of; that is mutants.sh. The rules are: another relation, operator,
 shift or assignment; a constant one more, one less, 0 or 1; another name of the same enum, another member of the same
@@ -56,7 +56,8 @@ TOKEN = re.compile(
 )
 FUNCTION = re.compile(r"^static inline [^;{]*?\b(\w+)\(([^{;]*)\)\n\{\n(.*?)^\}\n", re.S | re.M)
 MACRO = re.compile(r"^#define[ \t]+(\w+)[ \t]+(.*)$", re.M)
-KEYWORDS = {"return", "if", "else", "sizeof", "struct", "enum", "const", "case"}
+KEYWORDS = {"return", "if", "else", "sizeof", "struct", "enum", "const", "case", "switch", "default"}
+INCLUDED = "#include <net/dualpi2_link.h>\n"
 TYPES = {"u8", "u32", "u64", "s32", "s64", "bool", "struct", "enum", "const", "static", "unsigned", "int"}
 RELATIONS = ["<", "<=", ">", ">=", "==", "!="]
 ARITHMETIC = ["+", "-", "*", "/", "%"]
@@ -282,8 +283,12 @@ class Generator:
             elif token.text == "else":
                 self.replace(token, "", "else")
                 index += 1
-            elif token.text == "if":
+            elif token.text in ("if", "switch"):
                 index = self.pairs[index + 1] + 1
+            elif token.text in ("case", "default"):
+                while self.tokens[index].text != ":":
+                    index += 1
+                index += 1
             else:
                 last = index
                 while self.tokens[last].text != ";":
@@ -409,6 +414,25 @@ class Trial:
         return "survived", ""
 
 
+def flatten(header):
+    """The text of the header with that of dualpi2_link.h, and a function from an offset in it to "file:line"."""
+    source = header.read_text()
+    link = header.parent / "dualpi2_link.h"
+    begin = source.find(INCLUDED)
+    if begin < 0:
+        sys.exit(f"mutate.py: {header} does not include {link.name}")
+    text = link.read_text()
+
+    def place(offset):
+        if offset < begin:
+            return f"{header.name}:{source.count(chr(10), 0, offset) + 1}"
+        if offset < begin + len(text):
+            return f"{link.name}:{text.count(chr(10), 0, offset - begin) + 1}"
+        return f"{header.name}:{source.count(chr(10), 0, offset - len(text) + len(INCLUDED)) + 1}"
+
+    return source[:begin] + text + source[begin + len(INCLUDED) :], place
+
+
 def read_equivalents():
     reasons, reason = {}, []
     if not EQUIVALENT.exists():
@@ -442,7 +466,7 @@ def main():
     parser.add_argument("--at-least", type=float, default=95, help="per cent; below it this fails")
     args = parser.parse_args()
 
-    source = args.header.read_text()
+    source, place = flatten(args.header)
     mutants = [m for m in Generator(source).found.values() if args.only in m.describe(source)]
     if args.sample and args.sample < len(mutants):
         mutants = random.Random(args.seed).sample(mutants, args.sample)
@@ -453,7 +477,8 @@ def main():
 
     BUILD.mkdir(parents=True, exist_ok=True)
     tests = [UNIT / "vectors.py", *sorted(UNIT.glob("*.[ch]")), *sorted(UNIT.glob("include/*/*.h"))]
-    key = f"# {digest([args.header])} {digest([Path(__file__), *tests])}"
+    headers = [args.header, args.header.parent / "dualpi2_link.h"]
+    key = f"# {digest(headers)} {digest([Path(__file__), *tests])}"
     kept = BUILD / "mutate.tsv"
     known = {}
     if kept.exists():
@@ -511,8 +536,7 @@ def main():
             verdict, detail = "argued", reasons[name]
         by_verdict.setdefault(verdict, []).append((mutant, name, detail))
     for mutant, name, _ in by_verdict.get("survived", []):
-        line = source.count("\n", 0, mutant.begin) + 1
-        print(f"survived: {args.header.name}:{line}: {name}")
+        print(f"survived: {place(mutant.begin)}: {name}")
     # A reason for what the header no longer holds, or for what a test does notice, is a mistake.
     wrong = [name for _, name, _ in by_verdict.get("killed", []) + by_verdict.get("same", []) if name in reasons]
     if not args.sample and not args.only:

@@ -567,7 +567,7 @@ static bool loop_dequeue(const struct dualpi2_params *p,
 			.may_drop = c->len + l->len > 1 &&
 				    dropped < DUALPI2_DROPS_PER_DEQUEUE,
 			.l_pkts = l->len,
-			.sojourn_ns = loop_age(f, now),
+			.delay_ns = loop_age(f, now),
 			.rnd = unit_rnd(),
 		};
 		enum dualpi2_verdict verdict = dualpi2_verdict(p, v, &pkt);

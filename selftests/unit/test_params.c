@@ -70,8 +70,8 @@ static void params_default_matches_configuration(void)
 	CHECK_EQ(p.tupdate_ns, 16000000);
 	CHECK_EQ(p.alpha_gain, 11540474);	/* 41 * 2^48 / 10^9 */
 	CHECK_EQ(p.beta_gain, 230528006);	/* 819 * 2^48 / 10^9 */
-	CHECK_EQ(p.ramp_min_ns, 800000);	/* RFC 9332 figure 2 */
-	CHECK_EQ(p.ramp_max_ns, 1200000);
+	CHECK_EQ(p.ramp.min_ns, 800000);	/* RFC 9332 figure 2 */
+	CHECK_EQ(p.ramp.max_ns, 1200000);
 	CHECK_EQ(p.floor_pkts, 2);
 	CHECK_EQ(p.c_weight, 10);
 	CHECK_EQ(p.l_weight, 90);
@@ -121,7 +121,7 @@ static void params_any_configuration_converts_each_knob_alone(void)
 		CHECK_EQ(p.tupdate_ns, cfg.tupdate_us * 1000ULL);
 		CHECK_EQ(p.coupling, cfg.coupling);
 		CHECK_EQ(p.inv_coupling_q32, ONE / cfg.coupling);
-		CHECK(p.ramp_min_ns <= p.ramp_max_ns, "ramp upside down");
+		CHECK(p.ramp.min_ns <= p.ramp.max_ns, "ramp upside down");
 
 		/* strict priority, either way, is not to be had (R23) */
 		weight = cfg.c_protection_pct;
@@ -161,9 +161,9 @@ static void ramp_vectors_match(void)
 		cfg.ramp_is_set = vec_ramp[i].is_set;
 		cfg.ramp_us = vec_ramp[i].is_set ? vec_ramp[i].ramp_us : 12345;
 		p = unit_params(&cfg);
-		CHECK_EQ(p.ramp_min_ns, vec_ramp[i].min_ns);
-		CHECK_EQ(p.ramp_max_ns, vec_ramp[i].max_ns);
-		CHECK_NEAR(dualpi2_native_q32(&p, vec_ramp[i].delay_ns, 2),
+		CHECK_EQ(p.ramp.min_ns, vec_ramp[i].min_ns);
+		CHECK_EQ(p.ramp.max_ns, vec_ramp[i].max_ns);
+		CHECK_NEAR(dualpi2_native_q32(&p, &p.ramp, vec_ramp[i].delay_ns, 2),
 			   vec_ramp[i].want, vec_ramp[i].tol);
 	}
 }
@@ -180,8 +180,8 @@ static void ramp_narrow_slope_is_exact(void)
 		cfg.ramp_us = ramp_us;
 		cfg.ramp_is_set = true;
 		p = unit_params(&cfg);
-		CHECK_EQ(p.ramp_max_ns - p.ramp_min_ns, ramp_us * 1000);
-		CHECK_EQ(p.ramp_slope, (1ULL << 48) / (ramp_us * 1000));
+		CHECK_EQ(p.ramp.max_ns - p.ramp.min_ns, ramp_us * 1000);
+		CHECK_EQ(p.ramp.slope, (1ULL << 48) / (ramp_us * 1000));
 	}
 }
 
@@ -225,17 +225,17 @@ static void ramp_any_delay_is_monotone_and_within_0_to_1(void)
 		cfg.ramp_us = unit_any(0, DUALPI2_TIME_MAX_US);
 		cfg.ramp_is_set = unit_rnd() & 1;
 		p = unit_params(&cfg);
-		CHECK_EQ(dualpi2_native_q32(&p, 0, 2), 0);
+		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 0, 2), 0);
 		for (j = 0; j < 50; j++) {
 			u64 got;
 
-			delay += unit_any(0, p.ramp_max_ns / 16 + 1);
-			got = dualpi2_native_q32(&p, delay, 2);
+			delay += unit_any(0, p.ramp.max_ns / 16 + 1);
+			got = dualpi2_native_q32(&p, &p.ramp, delay, 2);
 			CHECK(got >= last && got <= ONE, "at %llu ns",
 			      (ull)delay);
 			last = got;
 		}
-		CHECK_EQ(dualpi2_native_q32(&p, UINT64_MAX, 2), ONE);
+		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, UINT64_MAX, 2), ONE);
 	}
 }
 
@@ -247,12 +247,12 @@ static void ramp_step_marks_only_above_the_threshold(void)
 	cfg.ramp_is_set = true;
 	cfg.ramp_us = 0;
 	p = unit_params(&cfg);
-	CHECK_EQ(dualpi2_native_q32(&p, 1000000, 2), 0);
-	CHECK_EQ(dualpi2_native_q32(&p, 1000001, 2), ONE);
+	CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 1000000, 2), 0);
+	CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 1000001, 2), ONE);
 	cfg.step_thresh_us = 0;
 	p = unit_params(&cfg);
-	CHECK_EQ(dualpi2_native_q32(&p, 0, 2), 0);
-	CHECK_EQ(dualpi2_native_q32(&p, 1, 2), ONE);
+	CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 0, 2), 0);
+	CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 1, 2), ONE);
 }
 
 static void ramp_step_in_packets_ignores_delay(void)
@@ -267,10 +267,10 @@ static void ramp_step_in_packets_ignores_delay(void)
 
 		cfg.step_thresh_pkts = pkts;
 		p = unit_params(&cfg);
-		CHECK_EQ(dualpi2_native_q32(&p, UINT64_MAX, pkts), 0);
-		CHECK_EQ(dualpi2_native_q32(&p, 0, pkts), 0);
-		CHECK_EQ(dualpi2_native_q32(&p, 0, pkts + 1), ONE);
-		CHECK_EQ(dualpi2_native_q32(&p, UINT64_MAX, U32_MAX), ONE);
+		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, UINT64_MAX, pkts), 0);
+		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 0, pkts), 0);
+		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 0, pkts + 1), ONE);
+		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, UINT64_MAX, U32_MAX), ONE);
 	}
 }
 

@@ -35,7 +35,7 @@ struct verdict_case {
 	enum dualpi2_profile profile;
 	double base;		/* p' */
 	double native;		/* probability of the native marker */
-	u64 sojourn_ns;		/* that leads to it */
+	u64 delay_ns;		/* that leads to it */
 	bool native_ok;
 	bool low;
 	bool may_drop;
@@ -114,7 +114,7 @@ static void verdict_check(const struct verdict_case *c, unsigned int pkts)
 			.low = c->low,
 			.may_drop = c->may_drop,
 			.l_pkts = c->l_pkts,
-			.sojourn_ns = c->sojourn_ns,
+			.delay_ns = c->delay_ns,
 			.rnd = unit_rnd(),
 		};
 		unsigned int verdict = dualpi2_verdict(&p, &v, &pkt);
@@ -172,7 +172,7 @@ static void verdict_table(enum dualpi2_signal_mode signal)
 			.profile = profile,
 			.base = bases[base] / couplings[k],
 			.native = natives[native].p,
-			.sojourn_ns = natives[native].ns,
+			.delay_ns = natives[native].ns,
 			.native_ok = flags & 1,
 			.low = flags & 2,
 			.may_drop = flags & 4,
@@ -216,7 +216,7 @@ static void verdict_rates_over_many_packets_are_exact(void)
 			.base = bases[base],
 			.native_ok = true,
 			.native = 0.25,
-			.sojourn_ns = 900000,
+			.delay_ns = 900000,
 			.may_drop = true,
 			.l_pkts = 3,
 		};
@@ -261,11 +261,11 @@ static void verdict_any_packet_obeys_the_rules(void)
 			pkt.low = unit_rnd() & 1;
 			pkt.may_drop = unit_rnd() & 1;
 			pkt.l_pkts = unit_any(1, 20);
-			pkt.sojourn_ns = unit_any(0, 3 * MS);
+			pkt.delay_ns = unit_any(0, 3 * MS);
 			pkt.rnd = unit_rnd();
 			got = dualpi2_verdict(&p, &v, &pkt);
 			native = pkt.native_ok ?
-				 dualpi2_native_q32(&p, pkt.sojourn_ns,
+				 dualpi2_native_q32(&p, &p.ramp, pkt.delay_ns,
 						    pkt.l_pkts) : 0;
 			over = v.base_q32 >= p.enter_q32 && cfg.drop_overload &&
 			       !pkt.low;
@@ -336,14 +336,14 @@ static void verdict_l4s_marks_are_never_below_the_coupling(void)
 			u64 native;
 
 			pkt.native_ok = unit_rnd() % 8;
-			pkt.sojourn_ns = unit_between(0, 1300000);
+			pkt.delay_ns = unit_between(0, 1300000);
 			pkt.rnd = unit_rnd();
 			if (n % 100 == 0) {
 				v.base_q32 = unit_between(0, p.enter_q32 - 1);
 				dualpi2_vars_derive(&p, &v, n);
 			}
 			native = pkt.native_ok ?
-				 dualpi2_native_q32(&p, pkt.sojourn_ns, 1) : 0;
+				 dualpi2_native_q32(&p, &p.ramp, pkt.delay_ns, 1) : 0;
 			verdict = dualpi2_verdict(&p, &v, &pkt);
 			CHECK(verdict == DUALPI2_PASS ||
 			      verdict == DUALPI2_MARK_NATIVE ||
@@ -553,7 +553,7 @@ static void verdict_native_mark_depends_on_length_at_enqueue_only(void)
 			.native_ok = ok,
 			.may_drop = true,
 			.l_pkts = l_pkts,
-			.sojourn_ns = 2 * MS,
+			.delay_ns = 2 * MS,
 		};
 		/* so that (1/k)^2 is 1 */
 		struct dualpi2_params p = unit_params_k(1);

@@ -22,6 +22,7 @@
 #include "test_overload.c"
 #include "test_sched.c"
 #include "test_delay.c"
+#include "test_link.c"
 
 #define SUITE(tests)	{ tests, ARRAY_SIZE(tests) }
 
@@ -38,6 +39,7 @@ static const struct {
 	SUITE(overload_tests),
 	SUITE(sched_tests),
 	SUITE(delay_tests),
+	SUITE(link_tests),
 };
 
 static bool unit_run(const struct unit_test *test)

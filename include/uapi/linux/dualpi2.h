@@ -102,6 +102,14 @@ enum {
 	TCA_DUALPI2_EXT_HIST_C,		/* u32, us, see struct tc_dualpi2_delay */
 	TCA_DUALPI2_EXT_HIST_L,		/* u32, us */
 	TCA_DUALPI2_EXT_REPORT,		/* u32, us between reports; 0: none */
+	TCA_DUALPI2_EXT_PAD,		/* not sent: u64 are aligned to 4 bytes */
+	TCA_DUALPI2_EXT_BANDWIDTH,	/* u64, bytes/s of the shaper; 0: none */
+	TCA_DUALPI2_EXT_FRAMING,	/* u8, enum tc_dualpi2_framing */
+	TCA_DUALPI2_EXT_OVERHEAD,	/* s32, bytes added to an IP packet */
+	TCA_DUALPI2_EXT_MPU,		/* u32, bytes, least length on the link */
+	TCA_DUALPI2_EXT_INGRESS,	/* u8, 1: what is dropped has used the link */
+	TCA_DUALPI2_EXT_NQB,		/* u64, bit N: DSCP N to the L4S queue */
+	TCA_DUALPI2_EXT_BURST_MAX,	/* u32, us, bursts tolerated; 0: none */
 	__TCA_DUALPI2_EXT_MAX
 };
 
@@ -113,6 +121,19 @@ enum tc_dualpi2_signal {
 	__TC_DUALPI2_SIGNAL_MAX,
 };
 #define TC_DUALPI2_SIGNAL_MAX (__TC_DUALPI2_SIGNAL_MAX - 1)
+
+/* How long a packet is on the link that the shaper is in front of.  RAW: as long
+ * as the kernel takes it for (Ethernet: without FCS).  All others: the IP packet
+ * and the overhead, the MPU at least.
+ */
+enum tc_dualpi2_framing {
+	TC_DUALPI2_FRAMING_RAW = 0,	/* overhead and MPU are not used */
+	TC_DUALPI2_FRAMING_NOATM = 1,
+	TC_DUALPI2_FRAMING_ATM = 2,	/* in cells: 48 bytes take 53 */
+	TC_DUALPI2_FRAMING_PTM = 3,	/* 64 bytes take 65 */
+	__TC_DUALPI2_FRAMING_MAX,
+};
+#define TC_DUALPI2_FRAMING_MAX (__TC_DUALPI2_FRAMING_MAX - 1)
 
 /*
  * Own statistics.  They follow struct tc_dualpi2_xstats in the same attribute
@@ -177,6 +198,7 @@ enum {
 	TCA_DUALPI2_STATS_C,		/* nest of TCA_DUALPI2_QUEUE_*: Classic */
 	TCA_DUALPI2_STATS_L,		/* the same of the L4S queue */
 	TCA_DUALPI2_STATS_OVERLOAD,	/* struct tc_dualpi2_overload */
+	TCA_DUALPI2_STATS_LINK,		/* struct tc_dualpi2_link */
 	__TCA_DUALPI2_STATS_MAX
 };
 #define TCA_DUALPI2_STATS_MAX (__TCA_DUALPI2_STATS_MAX - 1)
@@ -269,6 +291,27 @@ struct tc_dualpi2_overload {
 	__u64 duration_ns;	/* the last or present one */
 	__u64 reports;		/* made, whether or not anybody listened */
 	__u32 now;		/* 1: in overload */
+	__u32 pad;
+};
+
+/* The link behind, and what depends on it.  "nqb" are the packets that went to the
+ * L4S queue for their DSCP alone.
+ */
+struct tc_dualpi2_link {
+	__u64 drain_rate;	/* bytes/s: that of the shaper; else as seen of
+				 * queues that held packets, 0: not seen yet
+				 */
+	__u64 throttled;	/* times that the shaper had packets wait */
+	__u64 nqb_arrived;	/* packets */
+	__u64 nqb_dropped;	/* of these: limit of NQB; in dropped_limit, too */
+	__u32 burst_ns;		/* bursts of L4S packets tolerated now */
+	__u32 ramp_min_ns;	/* the native marker now: silent up to this; */
+	__u32 ramp_max_ns;	/* it marks all beyond this.  With a shaper, while
+				 * Classic packets wait: 60 % of both, unless a
+				 * burst is tolerated
+				 */
+	__u32 limit_pkts;	/* both queues, as in force */
+	__u32 nqb_limit_bytes;	/* in the L4S queue, as in force */
 	__u32 pad;
 };
 

@@ -14,6 +14,7 @@ typedef int32_t s32;
 typedef int64_t s64;
 
 #define U32_MAX	UINT32_MAX
+#define S32_MAX	INT32_MAX
 
 #define unlikely(x)	__builtin_expect(!!(x), 0)
 
@@ -21,8 +22,16 @@ typedef int64_t s64;
 	({ type _a = (a), _b = (b); _a < _b ? _a : _b; })
 #define max_t(type, a, b) \
 	({ type _a = (a), _b = (b); _a > _b ? _a : _b; })
+#define clamp_t(type, val, lo, hi) \
+	({ type _v = (val), _l = (lo), _h = (hi); \
+	   _v < _l ? _l : _v > _h ? _h : _v; })
 
 static inline u64 div_u64(u64 dividend, u32 divisor)
+{
+	return dividend / divisor;
+}
+
+static inline u64 div64_u64(u64 dividend, u64 divisor)
 {
 	return dividend / divisor;
 }

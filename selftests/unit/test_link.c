@@ -1,0 +1,1403 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The link behind the queues: lengths on it, the shaper's clock, what drops owe
+ * it, the rate at which queues drain, bursts of arrivals and limits by rate.
+ *
+ * Expected values come from cell counting, from division in long double, and
+ * from links that are played here; none from the formulas of the header.
+ */
+
+#define LINK_MTU	1514U
+
+static struct dualpi2_link link_of(u64 rate, bool ingress)
+{
+	struct dualpi2_link link;
+
+	memset(&link, 0, sizeof(link));
+	link.ns_per_byte_q20 = dualpi2_ns_per_byte_q20(rate);
+	link.ingress = ingress;
+	return link;
+}
+
+static struct dualpi2_link link_framed(u8 framing, s32 overhead, u32 mpu)
+{
+	struct dualpi2_link link = link_of(0, false);
+
+	link.framing = framing;
+	link.overhead_bytes = overhead;
+	link.mpu_bytes = mpu;
+	return link;
+}
+
+/* A clock whose queues a packet has come to at a time. */
+static struct dualpi2_clock link_clock(const struct dualpi2_link *link,
+				       u64 now_ns)
+{
+	struct dualpi2_clock c;
+
+	memset(&c, 0, sizeof(c));
+	dualpi2_clock_start(link, &c, now_ns);
+	return c;
+}
+
+/* Time of so many bytes, as exactly as it can be had. */
+static long double link_exact_ns(u64 rate, u64 bytes)
+{
+	return (long double)bytes * 1e9L / rate;
+}
+
+static u64 link_any_rate(void)
+{
+	return unit_any(DUALPI2_BANDWIDTH_MIN, DUALPI2_BANDWIDTH_MAX);
+}
+
+/* ---- lengths ---- */
+
+/* Cell by cell and byte by byte. */
+static u64 link_count_bytes(u8 framing, s64 ip, s64 overhead, s64 mpu)
+{
+	s64 len = ip + overhead, i;
+	u64 sent = 0;
+
+	if (len < mpu)
+		len = mpu;
+	if (len < 1)
+		len = 1;
+	switch (framing) {
+	case DUALPI2_FRAMING_ATM:
+		for (i = 0; i < len; i += 48)
+			sent += 53;
+		return sent;
+	case DUALPI2_FRAMING_PTM:
+		for (i = 0; i < len; i++)
+			sent += i % 64 ? 1 : 2;
+		return sent;
+	default:
+		return len;
+	}
+}
+
+static void link_bytes_match_worked_examples(void)
+{
+	static const struct {
+		u8 framing;
+		s32 overhead;
+		u32 mpu, ip, want;
+	} cases[] = {
+		/* Ethernet with preamble, FCS and gap */
+		{ DUALPI2_FRAMING_NOATM, 38, 84, 1500, 1538 },
+		{ DUALPI2_FRAMING_NOATM, 38, 84, 46, 84 },
+		{ DUALPI2_FRAMING_NOATM, 38, 84, 47, 85 },
+		{ DUALPI2_FRAMING_NOATM, 38, 84, 20, 84 },
+		/* DOCSIS */
+		{ DUALPI2_FRAMING_NOATM, 18, 64, 1500, 1518 },
+		{ DUALPI2_FRAMING_NOATM, 18, 64, 40, 64 },
+		/* PPPoE over ATM with LLC: 40 bytes, 33 cells */
+		{ DUALPI2_FRAMING_ATM, 40, 0, 1492, 1696 },
+		{ DUALPI2_FRAMING_ATM, 40, 0, 40, 106 },
+		/* PPPoA: one cell holds 38 bytes of IP and no more */
+		{ DUALPI2_FRAMING_ATM, 10, 0, 38, 53 },
+		{ DUALPI2_FRAMING_ATM, 10, 0, 39, 106 },
+		/* PPPoE over PTM */
+		{ DUALPI2_FRAMING_PTM, 30, 0, 1492, 1546 },
+		{ DUALPI2_FRAMING_PTM, 22, 0, 42, 65 },
+		{ DUALPI2_FRAMING_PTM, 22, 0, 43, 67 },
+		/* less than nothing is a byte */
+		{ DUALPI2_FRAMING_NOATM, -64, 0, 20, 1 },
+		{ DUALPI2_FRAMING_NOATM, -20, 0, 20, 1 },
+		{ DUALPI2_FRAMING_ATM, -64, 0, 20, 53 },
+		{ DUALPI2_FRAMING_PTM, -64, 0, 20, 2 },
+		{ DUALPI2_FRAMING_NOATM, -14, 256, 269, 256 },
+		{ DUALPI2_FRAMING_NOATM, -14, 256, 271, 257 },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct dualpi2_link link = link_framed(cases[i].framing,
+						       cases[i].overhead,
+						       cases[i].mpu);
+
+		CHECK_EQ(dualpi2_link_bytes(&link, cases[i].ip), cases[i].want);
+	}
+}
+
+static void link_bytes_of_any_packet_match_counting(void)
+{
+	int i;
+
+	for (i = 0; i < 20000; i++) {
+		u8 framing = unit_between(DUALPI2_FRAMING_NOATM,
+					  DUALPI2_FRAMING_PTM);
+		s32 overhead = (s32)unit_between(0, DUALPI2_OVERHEAD_MAX -
+						 DUALPI2_OVERHEAD_MIN) +
+			       DUALPI2_OVERHEAD_MIN;
+		u32 mpu = unit_any(0, DUALPI2_MPU_MAX);
+		u32 ip = unit_any(0, 9000);
+		struct dualpi2_link link = link_framed(framing, overhead, mpu);
+
+		CHECK_EQ(dualpi2_link_bytes(&link, ip),
+			 link_count_bytes(framing, ip, overhead, mpu));
+	}
+}
+
+static void link_bytes_of_huge_packets_are_bounded(void)
+{
+	struct dualpi2_link link = link_framed(DUALPI2_FRAMING_ATM,
+					       DUALPI2_OVERHEAD_MAX, 0);
+	u32 most = dualpi2_link_bytes(&link, DUALPI2_LINK_BYTES_MAX);
+
+	CHECK_EQ(most, link_count_bytes(DUALPI2_FRAMING_ATM,
+					DUALPI2_LINK_BYTES_MAX,
+					DUALPI2_OVERHEAD_MAX, 0));
+	CHECK_EQ(dualpi2_link_bytes(&link, U32_MAX), most);
+	CHECK_EQ(dualpi2_link_bytes(&link, DUALPI2_LINK_BYTES_MAX + 1), most);
+	CHECK(dualpi2_link_bytes(&link, DUALPI2_LINK_BYTES_MAX - 53) < most,
+	      "bounded too early");
+}
+
+/* Each segment with its own headers. */
+static void link_gso_bytes_are_those_of_the_segments(void)
+{
+	int i;
+
+	for (i = 0; i < 20000; i++) {
+		struct dualpi2_link link =
+			link_framed(unit_between(DUALPI2_FRAMING_NOATM,
+						 DUALPI2_FRAMING_PTM),
+				    (s32)unit_between(0, 320) - 64,
+				    unit_any(0, DUALPI2_MPU_MAX));
+		u32 header = unit_between(28, 120);
+		u32 part = unit_any(1, 9000);
+		u32 payload = unit_any(1, 65535);
+		u32 left = payload;
+		u64 want = 0;
+
+		while (left) {
+			u32 now = left < part ? left : part;
+
+			want += dualpi2_link_bytes(&link, header + now);
+			left -= now;
+		}
+		CHECK_EQ(dualpi2_link_gso_bytes(&link, header + payload, header,
+						part), want);
+	}
+}
+
+/* What a packet says of its own headers need not be so. */
+static void link_gso_bytes_of_lying_headers_are_bounded(void)
+{
+	struct dualpi2_link link = link_framed(DUALPI2_FRAMING_NOATM, 0, 0);
+	u32 ip;
+
+	for (ip = 0; ip <= 40; ip++)
+		CHECK_EQ(dualpi2_link_gso_bytes(&link, ip, 40, 1000),
+			 ip ? ip : 1);
+	CHECK_EQ(dualpi2_link_gso_bytes(&link, 41, 40, 1000), 41);
+	CHECK_EQ(dualpi2_link_gso_bytes(&link, 42, 40, 1000), 42);
+	CHECK_EQ(dualpi2_link_gso_bytes(&link, 65535, 0, 1), 65535);
+	CHECK_EQ(dualpi2_link_gso_bytes(&link, 65535, 40, 65535), 65535);
+}
+
+/* ---- time of bytes ---- */
+
+static void link_time_of_a_packet_is_exact(void)
+{
+	int i;
+
+	for (i = 0; i < 200000; i++) {
+		u64 rate = link_any_rate(), bytes = unit_any(1, 65535);
+		u64 per_byte = dualpi2_ns_per_byte_q20(rate);
+		long double want = link_exact_ns(rate, bytes);
+		long double got = dualpi2_bytes_ns(per_byte, bytes);
+
+		CHECK(fabsl(got - want) < 1 + 0.0001L * want,
+		      "%llu bytes at %llu bytes/s: %Lf ns, not %Lf",
+		      (ull)bytes, (ull)rate, got, want);
+		/* To 10 Gbit/s far better. */
+		got = (long double)(bytes * per_byte) / (1 << 20);
+		CHECK(rate > 1250000000 || fabsl(got - want) < 0.000001L * want,
+		      "%llu bytes at %llu bytes/s: %Lf ns, not %Lf",
+		      (ull)bytes, (ull)rate, got, want);
+	}
+	CHECK_EQ(dualpi2_ns_per_byte_q20(0), 0);
+	CHECK_EQ(dualpi2_ns_per_byte_q20(1000), 1000000ULL << 20);
+	CHECK_EQ(dualpi2_ns_per_byte_q20(1000000000), 1 << 20);
+	/* 8388.608 is the time of a byte at 1 Tbit/s, rounded to the nearest */
+	CHECK_EQ(dualpi2_ns_per_byte_q20(DUALPI2_BANDWIDTH_MAX), 8389);
+	CHECK_EQ(dualpi2_ns_per_byte_q20(2000000001), 1 << 19);
+}
+
+static void link_time_of_huge_packets_does_not_wrap(void)
+{
+	u64 slowest = dualpi2_ns_per_byte_q20(DUALPI2_BANDWIDTH_MIN);
+
+	CHECK_EQ(dualpi2_bytes_ns(slowest, U32_MAX), U32_MAX * 1000000ULL);
+	CHECK_EQ(dualpi2_bytes_ns(slowest, UINT64_MAX), U32_MAX * 1000000ULL);
+	CHECK_EQ(dualpi2_bytes_ns(slowest, U32_MAX - 1),
+		 (U32_MAX - 1) * 1000000ULL);
+}
+
+/* Not only of packets: 50 ms of a queue are 50 ms at any rate. */
+static void link_time_of_a_queue_is_right_at_all_rates(void)
+{
+	static const u64 rates[] = { 1250000, 125000000, 1250000000,
+				     12500000000, 80000000000 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(rates); i++)
+		CHECK_NEAR(dualpi2_bytes_ns(dualpi2_ns_per_byte_q20(rates[i]),
+					    rates[i] / 20), 50 * MS, 5000);
+}
+
+static void link_bytes_of_a_time_invert_the_time_of_bytes(void)
+{
+	int i;
+
+	for (i = 0; i < 100000; i++) {
+		u64 rate = link_any_rate();
+		u64 per_byte = dualpi2_ns_per_byte_q20(rate);
+		u64 ns = unit_any(0, (1ULL << 44) - 1);
+		long double want = (long double)ns * (1 << 20) / per_byte;
+
+		CHECK_EQ(dualpi2_ns_bytes(per_byte, ns), (u64)want);
+	}
+}
+
+/* ---- the clock ---- */
+
+/* Each packet leaves when it may: over any number of them the rate holds to the
+ * fraction of a nanosecond.
+ */
+static void clock_never_drifts(void)
+{
+	int i, k;
+
+	for (i = 0; i < 200; i++) {
+		u64 rate = link_any_rate(), now = unit_between(0, 1ULL << 50);
+		struct dualpi2_link link = link_of(rate, unit_rnd() & 1);
+		struct dualpi2_clock c = link_clock(&link, now);
+		u64 start = now, bytes = 0, per_byte = link.ns_per_byte_q20;
+		long double want;
+
+		CHECK_EQ(c.next_ns, now);
+		for (k = 0; k < 2000; k++) {
+			u32 len = unit_any(1, 9000);
+
+			CHECK(!dualpi2_clock_wait(&c, now), "waits at its time");
+			CHECK(!now || !k ||
+			      bytes * per_byte >> 20 == 0 ||
+			      dualpi2_clock_wait(&c, now - 1) ||
+			      now == start, "too early");
+			dualpi2_clock_send(&link, &c, len, now);
+			bytes += len;
+			now = c.next_ns;
+			CHECK(c.frac_q20 < 1 << 20, "frac %u", c.frac_q20);
+			CHECK_EQ(c.next_ns - start, bytes * per_byte >> 20);
+		}
+		want = link_exact_ns(rate, bytes);
+		CHECK(fabsl(now - start - want) < 1 + 0.0001L * want,
+		      "%llu bytes at %llu bytes/s took %llu ns, not %Lf",
+		      (ull)bytes, (ull)rate, (ull)(now - start), want);
+	}
+}
+
+static void clock_waits_until_its_time_and_no_longer(void)
+{
+	struct dualpi2_link link = link_of(1000000, false);	/* 1 us a byte */
+	struct dualpi2_clock c = link_clock(&link, 5 * SEC);
+
+	CHECK(!dualpi2_clock_wait(&c, 5 * SEC), "the first packet waits");
+	dualpi2_clock_send(&link, &c, 1500, 5 * SEC);
+	CHECK(dualpi2_clock_wait(&c, 5 * SEC), "a second one at once");
+	CHECK(dualpi2_clock_wait(&c, 5 * SEC + 1499999), "1 ns too early");
+	CHECK(!dualpi2_clock_wait(&c, 5 * SEC + 1500000), "too late");
+}
+
+/* No credit for time in which there was nothing to send. */
+static void clock_idle_time_gives_no_burst(void)
+{
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		u64 rate = link_any_rate(), now = unit_between(0, 1ULL << 50);
+		struct dualpi2_link link = link_of(rate, false);
+		struct dualpi2_clock c = link_clock(&link, now);
+		u64 own, next;
+
+		dualpi2_clock_send(&link, &c, 1000, now);
+		next = c.next_ns;
+		own = next - now;
+		/* The link is still busy with the last one. */
+		dualpi2_clock_start(&link, &c, now + own / 2);
+		CHECK_EQ(c.next_ns, next);
+		/* It was idle, for longer than is ever made up for, or not. */
+		now = next + unit_any(0, 100 * SEC);
+		dualpi2_clock_start(&link, &c, now);
+		CHECK_EQ(c.next_ns, now);
+		dualpi2_clock_send(&link, &c, 1000, now);
+		CHECK_NEAR(c.next_ns, now + own, 1);
+		CHECK(own < 2 || dualpi2_clock_wait(&c, now + own - 2),
+		      "a second packet at once");
+	}
+}
+
+/* A late timer costs nothing up to 10 ms, and is no licence for more than that. */
+static void clock_late_packets_are_made_up_for_up_to_a_bound(void)
+{
+	struct dualpi2_link link = link_of(1000000, false);
+	struct dualpi2_clock c = link_clock(&link, SEC);
+	u64 now = SEC, sent = 0;
+	int i;
+
+	for (i = 0; i < 10000; i++) {
+		dualpi2_clock_send(&link, &c, 1000, now);
+		sent += 1000;
+		CHECK_EQ(c.next_ns, SEC + sent * 1000);
+		now = c.next_ns + unit_between(0, 10 * MS);
+	}
+	/* It never went backwards, though some left before others should have. */
+	c = link_clock(&link, SEC);
+	dualpi2_clock_send(&link, &c, 1000, SEC + 10 * MS);
+	CHECK_EQ(c.next_ns, SEC + 1 * MS);
+	c = link_clock(&link, SEC);
+	dualpi2_clock_send(&link, &c, 1000, SEC + 10 * MS + 1);
+	CHECK_EQ(c.next_ns, SEC + 1 * MS + 1);
+	c = link_clock(&link, SEC);
+	dualpi2_clock_send(&link, &c, 1000, 99 * SEC);
+	CHECK_EQ(c.next_ns, 99 * SEC - 9 * MS);
+	/* Right after boot there is no time before it. */
+	c = link_clock(&link, 0);
+	dualpi2_clock_send(&link, &c, 1000, 3 * MS);
+	CHECK_EQ(c.next_ns, MS);
+}
+
+/* Never more than the rate and one packet, whenever one looks, if served in time. */
+static void clock_any_interval_holds_the_rate_and_one_packet(void)
+{
+	int i, k;
+
+	for (i = 0; i < 300; i++) {
+		u64 rate = unit_any(12500, 1250000000), now = SEC;
+		struct dualpi2_link link = link_of(rate, false);
+		struct dualpi2_clock c = link_clock(&link, now);
+		/* Most that left since any earlier moment, beyond the rate. */
+		long double excess = 0, last = now;
+
+		for (k = 0; k < 500; k++) {
+			u32 len = unit_between(40, 1514);
+
+			if (!(unit_rnd() % 8)) {	/* empty for a while */
+				now += unit_any(0, 50 * MS);
+				dualpi2_clock_start(&link, &c, now);
+			}
+			if (now < c.next_ns)
+				now = c.next_ns;
+			excess -= (now - last) * rate / 1e9L;
+			excess = excess < 0 ? 0 : excess;
+			last = now;
+			excess += len;
+			CHECK(excess <= 1514 * (1 + 0.0001L) + 2 + rate / 5e8L,
+			      "%Lf bytes beyond %llu bytes/s", excess,
+			      (ull)rate);
+			dualpi2_clock_send(&link, &c, len, now);
+		}
+	}
+}
+
+static void clock_without_shaper_never_waits(void)
+{
+	struct dualpi2_link link = link_of(0, true);
+	struct dualpi2_clock c = link_clock(&link, SEC);
+
+	CHECK(!dualpi2_clock_wait(&c, 0), "waits without a shaper");
+	dualpi2_clock_start(&link, &c, 2 * SEC);
+	CHECK(!dualpi2_clock_wait(&c, 0), "waits without a shaper");
+	dualpi2_clock_drop(&link, &c, 1514);
+	CHECK_EQ(c.owed_ns, 0);
+}
+
+/* A rate that was far lower, or far higher, holds nothing up and lets nothing
+ * through.
+ */
+static void clock_change_neither_stalls_nor_bursts(void)
+{
+	int i;
+
+	for (i = 0; i < 20000; i++) {
+		u64 now = unit_between(SEC, 1ULL << 50), old_next, mtu_ns;
+		struct dualpi2_link old = link_of(link_any_rate(), false);
+		u64 rate = link_any_rate();
+		struct dualpi2_link new = link_of(rate, false);
+		struct dualpi2_clock c = link_clock(&old, now);
+
+		if (new.ns_per_byte_q20 == old.ns_per_byte_q20)
+			continue;
+		dualpi2_clock_send(&old, &c, unit_any(60, 65535), now);
+		old_next = c.next_ns;
+		now += unit_between(0, old_next - now);
+		dualpi2_clock_change(&old, &new, &c, LINK_MTU, now);
+		mtu_ns = dualpi2_bytes_ns(new.ns_per_byte_q20, LINK_MTU);
+		CHECK(c.next_ns <= now + mtu_ns, "stalls for %llu ns, %llu at most",
+		      (ull)(c.next_ns - now), (ull)mtu_ns);
+		CHECK(c.next_ns == old_next || c.next_ns == now + mtu_ns,
+		      "another time than the old one and the bound");
+		CHECK_EQ(c.next_ns < old_next, old_next > now + mtu_ns);
+		/* The packet after it is timed by the new rate. */
+		now = now > c.next_ns ? now : c.next_ns;
+		old_next = c.next_ns;
+		dualpi2_clock_send(&new, &c, 1000, now);
+		CHECK_NEAR(c.next_ns - old_next,
+			   (u64)link_exact_ns(rate, 1000),
+			   2 + (u64)(link_exact_ns(rate, 1000) * 0.0001L));
+	}
+}
+
+static void clock_change_to_no_shaper_forgets_all(void)
+{
+	struct dualpi2_link old = link_of(1000, true), new = link_of(0, true);
+	struct dualpi2_clock c = link_clock(&old, SEC);
+
+	dualpi2_clock_drop(&old, &c, 50);
+	dualpi2_clock_send(&old, &c, 1500, SEC);
+	dualpi2_clock_change(&old, &new, &c, LINK_MTU, SEC);
+	CHECK_EQ(c.next_ns | c.owed_ns | c.frac_q20, 0);
+	CHECK(!dualpi2_clock_wait(&c, 0), "waits without a shaper");
+}
+
+/* Another option was changed: what is waited for is waited for. */
+static void clock_change_of_something_else_gives_nothing_away(void)
+{
+	struct dualpi2_link link = link_of(1250000, false), other = link;
+	struct dualpi2_clock c = link_clock(&link, SEC);
+
+	other.framing = DUALPI2_FRAMING_ATM;
+	other.ingress = true;
+	dualpi2_clock_send(&link, &c, 65001, SEC);
+	CHECK_EQ(c.next_ns, SEC + 52000800);
+	dualpi2_clock_change(&link, &link, &c, LINK_MTU, SEC);
+	CHECK_EQ(c.next_ns, SEC + 52000800);
+	dualpi2_clock_change(&link, &other, &c, LINK_MTU, SEC + MS);
+	CHECK_EQ(c.next_ns, SEC + 52000800);
+}
+
+/* Queues that held packets when the shaper came: no more than one of them leaves
+ * at once.
+ */
+static void clock_change_from_no_shaper_gives_no_burst(void)
+{
+	struct dualpi2_link off = link_of(0, false);
+	struct dualpi2_link on = link_of(1250000, false);
+	struct dualpi2_clock c = link_clock(&off, SEC);
+	u64 now = 7 * SEC;
+	int sent = 0;
+
+	dualpi2_clock_change(&off, &on, &c, LINK_MTU, now);
+	while (!dualpi2_clock_wait(&c, now) && sent < 100) {
+		dualpi2_clock_send(&on, &c, 1250, now);
+		sent++;
+	}
+	CHECK(sent <= 1, "%d packets at once", sent);
+	CHECK(c.next_ns <= now + 2 * 1214400, "stalls for %llu ns",
+	      (ull)(c.next_ns - now));
+}
+
+/* ---- what drops owe ---- */
+
+static void ingress_drops_take_their_time_of_the_link(void)
+{
+	int i, k;
+
+	for (i = 0; i < 200; i++) {
+		u64 rate = unit_any(125000, 1250000000), now = SEC;
+		struct dualpi2_link link = link_of(rate, true);
+		struct dualpi2_clock c = link_clock(&link, now);
+		u64 bytes = 0;
+		int drops = 0;
+		long double want;
+
+		/* One in four, so that they are paid for as they go. */
+		for (k = 0; k < 400; k++) {
+			u32 len = unit_between(60, 1514);
+
+			if (k % 4 == 1) {
+				dualpi2_clock_drop(&link, &c, len);
+				drops++;
+			} else {
+				u64 next = c.next_ns, own;
+
+				dualpi2_clock_send(&link, &c, len, now);
+				own = dualpi2_bytes_ns(link.ns_per_byte_q20,
+						       len);
+				CHECK(c.next_ns - next <= own + own / 2 + 3,
+				      "pays %llu ns, its own time is %llu",
+				      (ull)(c.next_ns - next), (ull)own);
+				now = c.next_ns;
+			}
+			bytes += len;
+		}
+		for (k = 0; c.owed_ns; k++) {
+			CHECK(k < 10000, "%llu ns are owed for ever",
+			      (ull)c.owed_ns);
+			dualpi2_clock_send(&link, &c, 1000, now);
+			bytes += 1000;
+			now = c.next_ns;
+		}
+		want = link_exact_ns(rate, bytes);
+		CHECK(fabsl(now - SEC - want) < drops + 2 + 0.0001L * want,
+		      "%llu ns instead of %Lf", (ull)(now - SEC), want);
+	}
+}
+
+/* However much is dropped, two thirds of the rate are for what passes. */
+static void ingress_two_thirds_of_the_rate_are_left(void)
+{
+	struct dualpi2_link link = link_of(1250000, true);
+	struct dualpi2_clock c = link_clock(&link, SEC);
+	u64 now = SEC, sent = 0;
+	int i, k;
+
+	for (i = 0; i < 1000; i++) {
+		for (k = 0; k < 50; k++)
+			dualpi2_clock_drop(&link, &c, 1514);
+		dualpi2_clock_send(&link, &c, 1000, now);
+		sent += 1000;
+		now = c.next_ns;
+	}
+	CHECK_EQ(now - SEC, (800 + 400) * sent);
+}
+
+static void ingress_debt_is_bounded(void)
+{
+	struct dualpi2_link link = link_of(1000000, true);
+	struct dualpi2_clock c = link_clock(&link, SEC);
+	int i;
+
+	dualpi2_clock_drop(&link, &c, 1514);
+	CHECK_EQ(c.owed_ns, 1514000);
+	for (i = 0; i < 65; i++)
+		dualpi2_clock_drop(&link, &c, 1514);
+	CHECK_EQ(c.owed_ns, 66 * 1514000);
+	dualpi2_clock_drop(&link, &c, 1514);
+	CHECK_EQ(c.owed_ns, 100 * MS);
+	for (i = 0; i < 100; i++)
+		dualpi2_clock_drop(&link, &c, UINT64_MAX);
+	CHECK_EQ(c.owed_ns, 100 * MS);
+	/* It does not make the next packet itself wait. */
+	CHECK(!dualpi2_clock_wait(&c, SEC), "waits for what is owed");
+	/* 100 ms are paid by packets of 1 ms, and then it is over. */
+	for (i = 1; i <= 200; i++) {
+		dualpi2_clock_send(&link, &c, 1000, c.next_ns);
+		CHECK_EQ(c.next_ns, SEC + 3 * i * (MS / 2));
+	}
+	CHECK_EQ(c.owed_ns, 0);
+	dualpi2_clock_send(&link, &c, 1000, c.next_ns);
+	CHECK_EQ(c.next_ns, SEC + 301 * MS);
+}
+
+/* A link that had nothing to do has had its time back. */
+static void ingress_debt_is_paid_by_idle_time(void)
+{
+	struct dualpi2_link link = link_of(1000000, true);
+	struct dualpi2_clock c = link_clock(&link, SEC);
+	int i;
+
+	for (i = 0; i < 50; i++)
+		dualpi2_clock_drop(&link, &c, 1000);
+	CHECK_EQ(c.owed_ns, 50 * MS);
+	dualpi2_clock_start(&link, &c, SEC + 20 * MS);
+	CHECK_EQ(c.owed_ns, 30 * MS);
+	CHECK_EQ(c.next_ns, SEC + 20 * MS);
+	dualpi2_clock_start(&link, &c, SEC + 20 * MS);
+	CHECK_EQ(c.owed_ns, 30 * MS);
+	dualpi2_clock_start(&link, &c, 2 * SEC);
+	CHECK_EQ(c.owed_ns, 0);
+}
+
+/* Packets that leave 10 ms late wait for something else than the shaper. */
+static void clock_is_the_cause_unless_packets_leave_late(void)
+{
+	struct dualpi2_link link = link_of(1000000, false), none = {};
+	struct dualpi2_clock c = link_clock(&link, SEC);
+
+	CHECK(dualpi2_clock_is_cause(&link, &c, SEC), "at its time");
+	CHECK(dualpi2_clock_is_cause(&link, &c, SEC + 10 * MS - 1), "late");
+	CHECK(!dualpi2_clock_is_cause(&link, &c, SEC + 10 * MS), "too late");
+	CHECK(!dualpi2_clock_is_cause(&none, &c, SEC), "without a shaper");
+	dualpi2_clock_send(&link, &c, 1000, 2 * SEC);
+	CHECK(dualpi2_clock_is_cause(&link, &c, 2 * SEC), "after a late one");
+}
+
+static void egress_drops_owe_nothing(void)
+{
+	struct dualpi2_link link = link_of(1000000, false);
+	struct dualpi2_clock c = link_clock(&link, SEC);
+
+	dualpi2_clock_drop(&link, &c, 1514);
+	CHECK_EQ(c.owed_ns, 0);
+}
+
+static void ingress_turned_off_forgives(void)
+{
+	struct dualpi2_link link = link_of(1000000, true);
+	struct dualpi2_link twice = link_of(2000000, true), egress = link;
+	struct dualpi2_clock c = link_clock(&link, SEC);
+
+	dualpi2_clock_drop(&link, &c, 1514);
+	dualpi2_clock_change(&link, &link, &c, LINK_MTU, SEC);
+	CHECK_EQ(c.owed_ns, 1514000);
+	dualpi2_clock_change(&link, &twice, &c, LINK_MTU, SEC);
+	CHECK_EQ(c.owed_ns, 1514000);
+	egress.ingress = false;
+	dualpi2_clock_change(&twice, &egress, &c, LINK_MTU, SEC);
+	CHECK_EQ(c.owed_ns, 0);
+	dualpi2_clock_drop(&link, &c, 1514);
+	dualpi2_clock_change(&link, &egress, &c, LINK_MTU, SEC);
+	CHECK_EQ(c.owed_ns, 0);
+}
+
+/* ---- the rate that a queue drains at ---- */
+
+/* Packets leave a link of a rate, some of them with nothing behind. */
+static u64 drain_play(struct dualpi2_drain *d, u64 now, u64 rate, int packets)
+{
+	int i;
+
+	for (i = 0; i < packets; i++) {
+		u32 len = unit_between(60, 1514);
+		bool left = unit_rnd() % 4;
+
+		dualpi2_drain_sent(d, len, left, now);
+		now += (u64)link_exact_ns(rate, len);
+		if (!left)		/* until there is another one */
+			now += unit_any(0, SEC);
+	}
+	return now;
+}
+
+static void drain_rate_is_seen_of_queues_that_hold_packets(void)
+{
+	static const u64 rates[] = { 12500, 500000, 5000000, 125000000,
+				     1250000000 };
+	u32 i, k;
+
+	for (i = 0; i < ARRAY_SIZE(rates); i++) {
+		struct dualpi2_drain d = {};
+		u64 now = SEC, seen;
+
+		for (k = 0; k < 20; k++) {
+			now = drain_play(&d, now, rates[i], 50);
+			dualpi2_drain_update(&d);
+		}
+		seen = dualpi2_ns_bytes(d.ns_per_byte_q20, SEC);
+		CHECK(seen > rates[i] * 0.99 && seen < rates[i] * 1.01,
+		      "%llu bytes/s of %llu", (ull)seen, (ull)rates[i]);
+	}
+}
+
+static void drain_rate_follows_the_link(void)
+{
+	struct dualpi2_drain d = {};
+	u64 now = SEC, seen;
+	int k;
+
+	for (k = 0; k < 50; k++) {
+		now = drain_play(&d, now, 5000000, 50);
+		dualpi2_drain_update(&d);
+	}
+	for (k = 0; k < 40; k++) {
+		now = drain_play(&d, now, 500000, 50);
+		dualpi2_drain_update(&d);
+	}
+	seen = dualpi2_ns_bytes(d.ns_per_byte_q20, SEC);
+	CHECK(seen > 490000 && seen < 510000, "%llu bytes/s", (ull)seen);
+	for (k = 0; k < 60; k++) {
+		now = drain_play(&d, now, 5000000, 50);
+		dualpi2_drain_update(&d);
+	}
+	seen = dualpi2_ns_bytes(d.ns_per_byte_q20, SEC);
+	CHECK(seen > 4900000 && seen < 5100000, "%llu bytes/s", (ull)seen);
+}
+
+static void drain_rate_of_queues_that_never_hold_two_is_unknown(void)
+{
+	struct dualpi2_drain d = {};
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		dualpi2_drain_sent(&d, 1514, false, SEC + i * MS);
+		if (i % 10 == 0)
+			dualpi2_drain_update(&d);
+	}
+	dualpi2_drain_update(&d);
+	CHECK_EQ(d.ns_per_byte_q20, 0);
+	/* A rate that is known stays so while there is nothing to see. */
+	drain_play(&d, 2 * SEC, 5000000, 100);
+	dualpi2_drain_update(&d);
+	d.busy_bytes = 0;
+	d.left_bytes = 0;
+	CHECK(d.ns_per_byte_q20, "nothing seen");
+	dualpi2_drain_update(&d);
+	CHECK(d.ns_per_byte_q20, "forgotten");
+}
+
+/* Packets that were purged are no reason to count the time after it. */
+static void drain_rate_without_the_time_of_a_pause(void)
+{
+	struct dualpi2_drain d = {};
+	u64 now = SEC, seen;
+	int k;
+
+	for (k = 0; k < 20; k++) {
+		now = drain_play(&d, now, 5000000, 50);
+		dualpi2_drain_sent(&d, 1000, true, now);
+		dualpi2_drain_pause(&d);
+		now += 3600 * SEC;
+		dualpi2_drain_update(&d);
+	}
+	seen = dualpi2_ns_bytes(d.ns_per_byte_q20, SEC);
+	CHECK(seen > 4900000 && seen < 5100000, "%llu bytes/s", (ull)seen);
+}
+
+static void drain_rate_of_any_link_stays_in_bounds(void)
+{
+	u64 most = 1000000ULL << 20;
+	struct dualpi2_drain d = {};
+	int i, k;
+
+	/* at once: the rate is finite, and dividing by it is safe */
+	for (i = 0; i < 100; i++)
+		dualpi2_drain_sent(&d, 1514, true, SEC);
+	dualpi2_drain_update(&d);
+	CHECK_EQ(d.ns_per_byte_q20, 1);
+	/* a link that stood still for years */
+	dualpi2_drain_sent(&d, 60, true, 1ULL << 60);
+	dualpi2_drain_update(&d);
+	CHECK_EQ(d.ns_per_byte_q20, most);
+	for (k = 0; k < 2000; k++) {
+		u64 now = unit_rnd() >> 1;
+
+		memset(&d, 0, sizeof(d));
+		for (i = 0; i < 50; i++) {
+			dualpi2_drain_sent(&d, unit_any(1, U32_MAX),
+					   unit_rnd() & 3, now);
+			now += unit_any(0, 1ULL << 50);
+			if (!(unit_rnd() % 8))
+				dualpi2_drain_update(&d);
+			CHECK(d.ns_per_byte_q20 <= most, "%llu",
+			      (ull)d.ns_per_byte_q20);
+		}
+	}
+}
+
+/* ---- bursts ---- */
+
+#define BURST_MAX_NS	(5 * MS)
+
+/* Arrivals at a link of a rate, played with updates each 16 ms. */
+struct burst_play {
+	struct dualpi2_burst b;
+	u64 per_byte;
+	u64 rate;
+	u64 now;
+	u64 update;
+	u32 most_ns;
+};
+
+static struct burst_play burst_new(u64 rate)
+{
+	struct burst_play p = {
+		.per_byte = dualpi2_ns_per_byte_q20(rate),
+		.rate = rate,
+		.now = SEC,
+		.update = SEC,
+		.most_ns = BURST_MAX_NS,
+	};
+
+	return p;
+}
+
+static void burst_wait(struct burst_play *p, u64 ns)
+{
+	u64 end = p->now + ns;
+
+	while (p->update <= end) {
+		p->now = p->update;
+		dualpi2_burst_update(&p->b, p->per_byte, LINK_MTU, p->most_ns);
+		p->update += 16 * MS;
+	}
+	p->now = end;
+}
+
+static void burst_packet(struct burst_play *p, u32 bytes, u64 then_ns)
+{
+	dualpi2_burst_arrive(&p->b, bytes, p->now);
+	burst_wait(p, then_ns);
+}
+
+/* So many bytes at once, or as fast as a link of so much the rate brings them, at
+ * so many per cent of the rate on the whole, for a number of updates.
+ */
+static void burst_aggregates(struct burst_play *p, u32 bytes, u32 times,
+			     u32 load_pct, int updates)
+{
+	u64 until = p->update + updates * 16 * MS;
+
+	while (p->update < until) {
+		u64 end = p->now + bytes * SEC / p->rate * 100 / load_pct;
+		u32 left = bytes;
+
+		while (left) {
+			u32 len = left < 1514 ? left : 1514;
+
+			left -= len;
+			burst_packet(p, len, !left ? 0 : times ?
+				     len * SEC / p->rate / times : 0);
+		}
+		burst_wait(p, end - p->now);
+	}
+}
+
+/* Packets one by one, each at its time or, with jitter, at a random one. */
+static void burst_smooth(struct burst_play *p, u32 bytes, u32 load_pct,
+			 bool jitter, int updates)
+{
+	u64 until = p->update + updates * 16 * MS;
+	u64 gap = bytes * SEC / p->rate * 100 / load_pct;
+
+	while (p->update < until) {
+		u64 then = gap;
+
+		if (jitter)		/* exponential: Poisson arrivals */
+			then = -logl((unit_rnd() >> 12) / 0x1p52L +
+				     1.0L / (1ULL << 60)) * gap;
+		burst_packet(p, bytes, then);
+	}
+}
+
+static const u64 burst_rates[] = { 1250000, 5000000, 25000000, 125000000 };
+
+static void burst_smooth_arrivals_leave_the_ramp_alone(void)
+{
+	static const u32 sizes[] = { 100, 300, 1000, 1514 };
+	static const u32 loads[] = { 30, 70, 100 };
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params params = unit_params(&cfg);
+	struct dualpi2_vars v = unit_vars(&params);
+	u32 i, k, n;
+
+	for (i = 0; i < ARRAY_SIZE(burst_rates); i++)
+		for (k = 0; k < ARRAY_SIZE(sizes); k++)
+			for (n = 0; n < ARRAY_SIZE(loads); n++) {
+				struct burst_play p = burst_new(burst_rates[i]);
+
+				burst_smooth(&p, sizes[k], loads[n], false, 50);
+				dualpi2_tolerate(&params, &v,
+						 p.b.tolerated_ns);
+				CHECK(v.ramp.min_ns == params.ramp.min_ns &&
+				      v.ramp.max_ns == params.ramp.max_ns &&
+				      v.ramp.slope == params.ramp.slope,
+				      "%u bytes, %u %% of %llu bytes/s: %u ns",
+				      sizes[k], loads[n], (ull)burst_rates[i],
+				      p.b.tolerated_ns);
+			}
+}
+
+/* Chance brings packets together, a few of them. */
+static void burst_random_arrivals_leave_the_ramp_alone(void)
+{
+	static const u32 sizes[] = { 300, 1000, 1514 };
+	static const u32 loads[] = { 30, 70, 90 };
+	u32 i, k, n;
+
+	for (i = 0; i < ARRAY_SIZE(burst_rates); i++)
+		for (k = 0; k < ARRAY_SIZE(sizes); k++)
+			for (n = 0; n < ARRAY_SIZE(loads); n++) {
+				struct burst_play p = burst_new(burst_rates[i]);
+
+				burst_smooth(&p, sizes[k], loads[n], true, 100);
+				CHECK(p.b.tolerated_ns <= 800000,
+				      "%u bytes, %u %% of %llu bytes/s: %u ns",
+				      sizes[k], loads[n], (ull)burst_rates[i],
+				      p.b.tolerated_ns);
+			}
+}
+
+/* 4 ms at once, or as fast as a radio brings them: the whole of an aggregate
+ * passes before the ramp begins.
+ */
+static void burst_aggregates_are_tolerated(void)
+{
+	static const u32 times[] = { 0, 10, 30 };
+	u32 i, k;
+
+	for (i = 1; i < ARRAY_SIZE(burst_rates); i++)
+		for (k = 0; k < ARRAY_SIZE(times); k++) {
+			struct burst_play p = burst_new(burst_rates[i]);
+			u32 bytes = burst_rates[i] / 250;
+			u32 want = times[k] == 10 ? 3600000 : 4000000;
+
+			burst_aggregates(&p, bytes, times[k], 90, 60);
+			CHECK(p.b.tolerated_ns >= want,
+			      "aggregates of 4 ms at %llu bytes/s: %u ns",
+			      (ull)burst_rates[i], p.b.tolerated_ns);
+			CHECK(p.b.tolerated_ns <= BURST_MAX_NS, "%u ns",
+			      p.b.tolerated_ns);
+		}
+}
+
+static void burst_tolerance_decays_with_smooth_arrivals(void)
+{
+	u32 i;
+
+	for (i = 1; i < ARRAY_SIZE(burst_rates); i++) {
+		struct burst_play p = burst_new(burst_rates[i]);
+		u32 was;
+
+		burst_aggregates(&p, burst_rates[i] / 250, 0, 90, 60);
+		was = p.b.tolerated_ns;
+		burst_smooth(&p, 1000, 90, false, 10);
+		CHECK(p.b.tolerated_ns < was, "%u ns, and %u before",
+		      p.b.tolerated_ns, was);
+		burst_smooth(&p, 1000, 90, false, 50);
+		CHECK(p.b.tolerated_ns <= 50000, "%u ns are left of %u",
+		      p.b.tolerated_ns, was);
+	}
+}
+
+/* What is longer is load, whether it ends or not. */
+static void burst_floods_are_not_tolerated(void)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(burst_rates); i++) {
+		struct burst_play p = burst_new(burst_rates[i]);
+
+		burst_aggregates(&p, burst_rates[i] / 100, 0, 90, 60);
+		CHECK_EQ(p.b.tolerated_ns, 0);
+		burst_aggregates(&p, burst_rates[i] / 250, 0, 90, 60);
+		burst_aggregates(&p, burst_rates[i] / 100, 0, 90, 80);
+		CHECK(p.b.tolerated_ns <= 50000, "10 ms: %u ns",
+		      p.b.tolerated_ns);
+	}
+}
+
+static void burst_flood_without_end_is_not_tolerated(void)
+{
+	struct burst_play p = burst_new(5000000);
+
+	burst_aggregates(&p, 20000, 0, 90, 60);
+	CHECK(p.b.tolerated_ns > 3 * MS, "%u ns", p.b.tolerated_ns);
+	/* Ten times the rate, for a second and more. */
+	burst_smooth(&p, 1514, 1000, false, 80);
+	CHECK(p.b.tolerated_ns <= 50000, "%u ns during a flood",
+	      p.b.tolerated_ns);
+}
+
+/* Small ones that come at random within a quarter of an MTU's time of each other,
+ * but on average no faster than they leave.
+ */
+static void burst_of_small_packets_at_the_rate_is_none(void)
+{
+	static const u32 pct[] = { 60, 95 };
+	u32 i, k;
+
+	for (i = 0; i < ARRAY_SIZE(burst_rates); i++)
+		for (k = 0; k < ARRAY_SIZE(pct); k++) {
+			struct burst_play p = burst_new(burst_rates[i]);
+
+			burst_smooth(&p, 300, pct[k], true, 60);
+			CHECK(p.b.tolerated_ns <= DUALPI2_BURST_LEAST_NS,
+			      "%u %% of %llu bytes/s: %u ns", pct[k],
+			      (ull)burst_rates[i], p.b.tolerated_ns);
+		}
+}
+
+/* A few bursts among smooth arrivals count for what they are of them. */
+static void burst_of_a_small_part_is_not_tolerated(void)
+{
+	struct burst_play p = burst_new(5000000);
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		burst_aggregates(&p, 20000, 0, 90, 0);
+		burst_smooth(&p, 1000, 80, false, 1);
+	}
+	burst_smooth(&p, 1000, 80, false, 1);
+	CHECK(p.b.tolerated_ns <= 800000, "%u ns", p.b.tolerated_ns);
+}
+
+static void burst_none_without_rate_or_bound(void)
+{
+	struct burst_play p = burst_new(5000000);
+
+	burst_aggregates(&p, 20000, 0, 90, 60);
+	CHECK(p.b.tolerated_ns, "nothing to forget");
+	dualpi2_burst_update(&p.b, p.per_byte, LINK_MTU, 0);
+	CHECK_EQ(p.b.tolerated_ns | p.b.gap_ns | p.b.mean_ns, 0);
+	p.most_ns = 0;
+	burst_aggregates(&p, 20000, 0, 90, 60);
+	CHECK_EQ(p.b.tolerated_ns | p.b.run_bytes | p.b.sum_bytes, 0);
+	p.most_ns = BURST_MAX_NS;
+	p.per_byte = 0;
+	burst_aggregates(&p, 20000, 0, 90, 60);
+	CHECK_EQ(p.b.tolerated_ns | p.b.run_bytes | p.b.sum_bytes, 0);
+}
+
+/* The bound is one at once, whether or not packets come. */
+static void burst_bound_that_falls_holds_at_once(void)
+{
+	struct burst_play p = burst_new(5000000);
+
+	burst_aggregates(&p, 20000, 0, 90, 60);
+	CHECK(p.b.tolerated_ns > 3 * MS, "%u ns", p.b.tolerated_ns);
+	p.b.run_bytes = 0;
+	p.b.sum_bytes = 0;
+	p.b.sum = 0;
+	dualpi2_burst_update(&p.b, p.per_byte, LINK_MTU, MS);
+	CHECK(p.b.tolerated_ns <= MS, "%u ns", p.b.tolerated_ns);
+}
+
+/* A pause of a quarter of an MTU's time is none, a longer one ends a burst. */
+static void burst_ends_with_a_pause_of_a_quarter_of_an_mtu(void)
+{
+	struct burst_play p = burst_new(1514000);	/* 1 ms for an MTU */
+	int i;
+
+	dualpi2_burst_update(&p.b, p.per_byte, LINK_MTU, BURST_MAX_NS);
+	CHECK_NEAR(p.b.gap_ns, 250000, 1);
+	for (i = 0; i < 5; i++)
+		dualpi2_burst_arrive(&p.b, 1000, SEC + i * p.b.gap_ns);
+	CHECK_EQ(p.b.run_bytes, 5000);
+	CHECK_EQ(p.b.sum_bytes, 0);
+	dualpi2_burst_arrive(&p.b, 700, SEC + 5 * p.b.gap_ns + 1);
+	CHECK_EQ(p.b.run_bytes, 700);
+	CHECK_EQ(p.b.sum_bytes, 5000);
+	/* All but the first MTU take 2.30251 ms, and 1 ms of it has passed. */
+	CHECK_NEAR(p.b.sum / 5000, 1302510, 5);
+}
+
+static void burst_of_anything_stays_in_bounds(void)
+{
+	int i, k;
+
+	for (i = 0; i < 2000; i++) {
+		u64 now = unit_rnd() >> 1;
+		struct dualpi2_burst b = {};
+		u64 per_byte = unit_any(1, 1000000ULL << 20);
+		u32 most = unit_any(1, 100000000), mtu = unit_any(60, 1U << 31);
+
+		for (k = 0; k < 200; k++) {
+			dualpi2_burst_arrive(&b, unit_any(1, U32_MAX), now);
+			now += unit_any(0, SEC);
+			if (!(unit_rnd() % 16))
+				dualpi2_burst_update(&b, per_byte, mtu, most);
+			CHECK(b.tolerated_ns <= most, "%u ns of %u",
+			      b.tolerated_ns, most);
+		}
+	}
+	/* The longest ones of all, for as long as may be between two updates. */
+	{
+		struct dualpi2_burst b = {};
+		u64 now = SEC;
+
+		dualpi2_burst_update(&b, 24 << 20, 60, 100000000);
+		CHECK_EQ(b.gap_ns, 360);
+		for (k = 0; k < 100000; k++) {
+			dualpi2_burst_arrive(&b, 4000000, now);
+			now += 361;
+		}
+		dualpi2_burst_update(&b, 24 << 20, 60, 100000000);
+		CHECK_NEAR(b.mean_ns, (4000000 - 1514) * 24 / 8, 1);
+	}
+}
+
+/* ---- the ramp that bursts leave ---- */
+
+/* Up to here bursts are as those of any sender, or end before the ramp begins. */
+static u32 tolerate_least(const struct dualpi2_params *p)
+{
+	return p->ramp.min_ns > DUALPI2_BURST_LEAST_NS ?
+	       p->ramp.min_ns : DUALPI2_BURST_LEAST_NS;
+}
+
+static void tolerate_below_the_ramp_changes_nothing(void)
+{
+	int i;
+
+	for (i = 0; i < 2000; i++) {
+		struct dualpi2_config cfg = unit_config();
+		struct dualpi2_params p;
+		struct dualpi2_vars v;
+
+		cfg.step_thresh_us = unit_any(0, DUALPI2_STEP_THRESH_US_MAX);
+		cfg.ramp_us = unit_any(0, DUALPI2_RAMP_US_MAX);
+		cfg.ramp_is_set = true;
+		p = unit_params(&cfg);
+		v = unit_vars(&p);
+		CHECK(!memcmp(&v.ramp, &p.ramp, sizeof(v.ramp)),
+		      "another ramp at the start");
+		memset(&v.ramp, 0xa5, sizeof(v.ramp));
+		dualpi2_tolerate(&p, &v, unit_between(0, tolerate_least(&p)));
+		CHECK(v.ramp.min_ns == p.ramp.min_ns &&
+		      v.ramp.max_ns == p.ramp.max_ns &&
+		      v.ramp.slope == p.ramp.slope, "another ramp");
+	}
+}
+
+static void tolerate_beyond_the_ramp_moves_and_widens_it(void)
+{
+	int i;
+
+	for (i = 0; i < 20000; i++) {
+		struct dualpi2_config cfg = unit_config();
+		u32 burst, width;
+		struct dualpi2_params p;
+		struct dualpi2_vars v;
+		u64 want;
+
+		cfg.step_thresh_us = unit_any(0, 200000);
+		cfg.ramp_us = unit_any(0, 200000);
+		cfg.ramp_is_set = true;
+		p = unit_params(&cfg);
+		v = unit_vars(&p);
+		burst = unit_any(tolerate_least(&p) + 1, U32_MAX);
+		width = p.ramp.max_ns - p.ramp.min_ns;
+		width = width < burst / 4 ? burst / 4 : width;
+		want = (u64)burst + width;
+		want = want > U32_MAX ? U32_MAX : want;
+		dualpi2_tolerate(&p, &v, burst);
+		CHECK_EQ(v.ramp.min_ns, burst);
+		CHECK_EQ(v.ramp.max_ns, want);
+		CHECK_EQ(dualpi2_native_q32(&p, &v.ramp, burst, 10), 0);
+		if (want > burst + 1000ULL) {
+			CHECK_NEAR(dualpi2_native_q32(&p, &v.ramp,
+						      (burst + want) / 2, 10),
+				   ONE / 2, ONE / 500);
+			CHECK_EQ(dualpi2_native_q32(&p, &v.ramp, want, 10),
+				 ONE);
+		}
+	}
+}
+
+static void tolerate_no_bursts_with_a_step_in_packets(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p = unit_params(&cfg);
+
+	CHECK_EQ(p.burst_max_ns, 5 * MS);
+	cfg.step_thresh_pkts = 5;
+	p = unit_params(&cfg);
+	CHECK_EQ(p.burst_max_ns, 0);
+	cfg.step_thresh_pkts = 0;
+	cfg.burst_max_us = 0;
+	p = unit_params(&cfg);
+	CHECK_EQ(p.burst_max_ns, 0);
+	cfg.burst_max_us = DUALPI2_BURST_MAX_US_MAX;
+	p = unit_params(&cfg);
+	CHECK_EQ(p.burst_max_ns, 100 * MS);
+}
+
+/* ---- traffic that is in L for its DSCP ---- */
+
+static void nqb_is_what_the_list_says_and_not_l4s(void)
+{
+	static const u64 masks[] = {
+		0, 1ULL << 45, 1, 1ULL << 63, UINT64_MAX, 0x0123456789abcdefULL,
+	};
+	u32 i, dscp, ecn, mask, l4s;
+
+	for (i = 0; i < ARRAY_SIZE(masks); i++)
+		for (mask = 1; mask <= 3; mask++)
+			for (l4s = 0; l4s < 2; l4s++)
+				for (ecn = 0; ecn < 4; ecn++)
+					for (dscp = 0; dscp < 64; dscp++) {
+						struct dualpi2_config cfg =
+							unit_config();
+						bool want = masks[i] >> dscp & 1;
+
+						cfg.nqb = masks[i];
+						cfg.ecn_mask = mask;
+						cfg.l4s = l4s;
+						/* ECT(1), CE, and whatever
+						 * is in L anyway
+						 */
+						want &= !(ecn & 1) &&
+							!(l4s && ecn == 2 &&
+							  mask & 2);
+						CHECK_EQ(dualpi2_is_nqb(&cfg, ecn,
+									dscp),
+							 want);
+					}
+}
+
+static void nqb_limit_is_ten_milliseconds_of_the_rate(void)
+{
+	u64 most;
+	int i;
+
+	CHECK_EQ(dualpi2_nqb_bytes(0), 15140);
+	CHECK_EQ(dualpi2_nqb_bytes(dualpi2_ns_per_byte_q20(5000000)), 50000);
+	CHECK_EQ(dualpi2_nqb_bytes(dualpi2_ns_per_byte_q20(1000)), 3028);
+	CHECK_EQ(dualpi2_nqb_bytes(dualpi2_ns_per_byte_q20(302800)), 3028);
+	CHECK_NEAR(dualpi2_nqb_bytes(dualpi2_ns_per_byte_q20(302900)), 3029, 1);
+	most = dualpi2_ns_per_byte_q20(DUALPI2_BANDWIDTH_MAX);
+	CHECK_NEAR(dualpi2_nqb_bytes(most), 1250000000, 125000);
+	/* A link that was seen may be faster than any that can be set. */
+	CHECK_EQ(dualpi2_nqb_bytes(1), INT32_MAX);
+	for (i = 0; i < 20000; i++) {
+		u64 rate = link_any_rate(), want = rate / 100;
+
+		want = want < 3028 ? 3028 : want;
+		CHECK_NEAR(dualpi2_nqb_bytes(dualpi2_ns_per_byte_q20(rate)),
+			   want, 1 + want / 10000);
+	}
+}
+
+static void link_rate_for_reports_is_the_rate(void)
+{
+	int i;
+
+	CHECK_EQ(dualpi2_rate(0), 0);
+	for (i = 0; i < 20000; i++) {
+		u64 rate = link_any_rate();
+
+		CHECK_NEAR(dualpi2_rate(dualpi2_ns_per_byte_q20(rate)), rate,
+			   1 + rate / 10000);
+	}
+}
+
+/* ---- configuration ---- */
+
+static void link_options_reach_the_parameters(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p = unit_params(&cfg);
+
+	CHECK_EQ(p.link.ns_per_byte_q20, 0);
+	CHECK_EQ(p.link.framing, DUALPI2_FRAMING_RAW);
+	CHECK_EQ(p.link.ingress, false);
+	CHECK_EQ(cfg.nqb, 1ULL << 45);
+	CHECK_EQ(cfg.bandwidth, 0);
+	CHECK_EQ(cfg.limit_is_set, false);
+	cfg.bandwidth = 125000;
+	cfg.framing = DUALPI2_FRAMING_ATM;
+	cfg.overhead_bytes = -17;
+	cfg.mpu_bytes = 99;
+	cfg.ingress = true;
+	p = unit_params(&cfg);
+	CHECK_EQ(p.link.ns_per_byte_q20, 8000ULL << 20);
+	CHECK_EQ(p.link.framing, DUALPI2_FRAMING_ATM);
+	CHECK(p.link.overhead_bytes == -17, "%d", p.link.overhead_bytes);
+	CHECK_EQ(p.link.mpu_bytes, 99);
+	CHECK_EQ(p.link.ingress, true);
+}
+
+static void limit_follows_the_rate(void)
+{
+	static const struct {
+		u64 rate;
+		u32 pkts, memory, memory_9014;
+	} cases[] = {
+		/* 250 ms in packets of 64 bytes; twice 250 ms of bytes */
+		{ 0, 10000, 30280000, 180280000 },
+		{ 1000, 1000, 193792, 1153792 },
+		{ 125000, 1000, 193792, 1153792 },
+		{ 256000, 1000, 193792, 1153792 },
+		{ 256256, 1001, 193792, 1153792 },
+		{ 387584, 1514, 193792, 1153792 },
+		{ 387586, 1514, 193793, 1153792 },
+		{ 5000000, 19531, 2500000, 2500000 },
+		{ 1250000000, 4882812, 625000000, 625000000 },
+		{ 125000000000, 488281250, 4294967295, 4294967295 },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct dualpi2_config cfg = unit_config();
+
+		cfg.bandwidth = cases[i].rate;
+		CHECK_EQ(dualpi2_limit_pkts(&cfg), cases[i].pkts);
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 1514),
+			 cases[i].memory);
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 9014),
+			 cases[i].memory_9014);
+		/* What the user says counts. */
+		cfg.memory_limit_is_set = true;
+		cfg.memory_limit_bytes = 77;
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 1514), 77);
+		cfg.limit_is_set = true;
+		cfg.limit_pkts = 3;
+		CHECK_EQ(dualpi2_limit_pkts(&cfg), 3);
+	}
+}
+
+static void limit_of_any_rate_and_mtu_does_not_wrap(void)
+{
+	int i;
+
+	for (i = 0; i < 20000; i++) {
+		struct dualpi2_config cfg = unit_config();
+		u32 mtu = unit_any(60, INT32_MAX);
+		u64 least = 128ULL * mtu, want;
+
+		cfg.bandwidth = link_any_rate();
+		want = cfg.bandwidth / 2 > least ? cfg.bandwidth / 2 : least;
+		want = want > U32_MAX ? U32_MAX : want;
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, mtu), want);
+	}
+}
+
+static const struct unit_test link_tests[] = {
+	TEST(link_bytes_match_worked_examples),
+	TEST(link_bytes_of_any_packet_match_counting),
+	TEST(link_bytes_of_huge_packets_are_bounded),
+	TEST(link_gso_bytes_are_those_of_the_segments),
+	TEST(link_gso_bytes_of_lying_headers_are_bounded),
+	TEST(link_time_of_a_packet_is_exact),
+	TEST(link_time_of_huge_packets_does_not_wrap),
+	TEST(link_time_of_a_queue_is_right_at_all_rates),
+	TEST(link_bytes_of_a_time_invert_the_time_of_bytes),
+	TEST(clock_never_drifts),
+	TEST(clock_waits_until_its_time_and_no_longer),
+	TEST(clock_idle_time_gives_no_burst),
+	TEST(clock_late_packets_are_made_up_for_up_to_a_bound),
+	TEST(clock_any_interval_holds_the_rate_and_one_packet),
+	TEST(clock_without_shaper_never_waits),
+	TEST(clock_change_neither_stalls_nor_bursts),
+	TEST(clock_change_to_no_shaper_forgets_all),
+	TEST(clock_change_of_something_else_gives_nothing_away),
+	TEST(clock_change_from_no_shaper_gives_no_burst),
+	TEST(ingress_drops_take_their_time_of_the_link),
+	TEST(ingress_two_thirds_of_the_rate_are_left),
+	TEST(ingress_debt_is_bounded),
+	TEST(ingress_debt_is_paid_by_idle_time),
+	TEST(clock_is_the_cause_unless_packets_leave_late),
+	TEST(egress_drops_owe_nothing),
+	TEST(ingress_turned_off_forgives),
+	TEST(drain_rate_is_seen_of_queues_that_hold_packets),
+	TEST(drain_rate_follows_the_link),
+	TEST(drain_rate_of_queues_that_never_hold_two_is_unknown),
+	TEST(drain_rate_without_the_time_of_a_pause),
+	TEST(drain_rate_of_any_link_stays_in_bounds),
+	TEST(burst_smooth_arrivals_leave_the_ramp_alone),
+	TEST(burst_random_arrivals_leave_the_ramp_alone),
+	TEST(burst_aggregates_are_tolerated),
+	TEST(burst_tolerance_decays_with_smooth_arrivals),
+	TEST(burst_floods_are_not_tolerated),
+	TEST(burst_flood_without_end_is_not_tolerated),
+	TEST(burst_of_small_packets_at_the_rate_is_none),
+	TEST(burst_of_a_small_part_is_not_tolerated),
+	TEST(burst_none_without_rate_or_bound),
+	TEST(burst_bound_that_falls_holds_at_once),
+	TEST(burst_ends_with_a_pause_of_a_quarter_of_an_mtu),
+	TEST(burst_of_anything_stays_in_bounds),
+	TEST(tolerate_below_the_ramp_changes_nothing),
+	TEST(tolerate_beyond_the_ramp_moves_and_widens_it),
+	TEST(tolerate_no_bursts_with_a_step_in_packets),
+	TEST(nqb_is_what_the_list_says_and_not_l4s),
+	TEST(nqb_limit_is_ten_milliseconds_of_the_rate),
+	TEST(link_rate_for_reports_is_the_rate),
+	TEST(link_options_reach_the_parameters),
+	TEST(limit_follows_the_rate),
+	TEST(limit_of_any_rate_and_mtu_does_not_wrap),
+};
