@@ -18,7 +18,7 @@ set -euo pipefail
 
 releases=(bullseye bookworm trixie forky)
 oldest_glibc=2.31
-tests_per_release=10
+tests_per_release=11
 
 plugin=${1-}
 if [ -z "$plugin" ]; then
@@ -42,7 +42,7 @@ data=$DUALPI2_ROOT/build/plugin-test
 mkdir -p "$data/old"
 "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -fPIC -shared -DDUALPI2_PLUGIN "-I$DUALPI2_ROOT/include/uapi" \
 	"-I$DUALPI2_ROOT/iproute2-patch/tc" -o "$data/old/q_dualpi2.so" "$DUALPI2_ROOT/iproute2-patch/tests/old/q_dualpi2.c"
-for age in old new; do
+for age in old new link; do
 	base64 -d "$DUALPI2_ROOT/iproute2-patch/tests/recorded/$age.b64" >"$data/$age.nl"
 done
 
@@ -84,7 +84,7 @@ show() { # SECTION DIRECTORY AGE
 	TC_LIB_DIR=$2 "$tc" -s monitor file "$DATA/$3.nl" 2>&1
 	echo "code $?"
 }
-for age in old new; do
+for age in old new link; do
 	show new_plugin "$TC_LIB_DIR" "$age"
 	show old_plugin "$DATA/old" "$age"
 	show no_plugin /nonexistent "$age"
@@ -111,7 +111,7 @@ lacking() { # SECTION OTHER
 		<(section "$2" | sed '/^class /,$d' | tr -s ' \n' '\n') | sed -n 's/^</not shown:/p' || true
 }
 
-# Of both recordings, and of the newer one.
+# Of the first two recordings, of the second, and of the third.
 options='limit 250p memlimit 757000B target 15ms tupdate 16ms alpha 0.160156 beta 3.199219'
 known=("qdisc dualpi2 10: " "$options" 'ramp 400us recur ' 'Sent 3157596 bytes 3114 pkt (dropped 1305, ' 'ecn_mark 580 step_mark 165'
 	'Classic: enqueued 1798 (1823172 bytes) sent 1383 (1402362 bytes) queued 28 (28392 bytes)'
@@ -121,6 +121,7 @@ added=('recur hist_c 64us hist_l 8us overload_report 1s ' ' arrived 2246 (227744
 	' dropped_not_ect 428 (limit 216, aqm 7, overload 205)'
 	' delay mean 35.4ms p50 57us p90 121ms p99 148ms p99.9 150ms max 150ms' 'overload_start 20'
 	'class dualpi2 10:1 ' ' Sent 1755234 bytes 1731 pkt (dropped 486, ' 'class dualpi2 10:3 ' ' Sent 1402362 bytes 1383 pkt (dropped 819, ')
+link=('bandwidth 10Mbit overhead 22 mpu 64 noatm ingress nqb 45,46 burst_max 8ms' 'drain_rate 10Mbit throttled ' 'nqb_arrived ')
 basic=("${known[0]}" "${known[3]}")
 
 echo "KTAP version 1"
@@ -164,6 +165,7 @@ for release in "${releases[@]}"; do
 	[ "$(section new_plugin_new | grep -cE '^(L4S|Classic): ')$(section new_plugin_new | grep -c '^prob_c ')" = 41 ] ||
 		wrong+="not two blocks of each queue: $(section new_plugin_new)"
 	result "plugin_in_tc_of_${release}_shows_all_of_a_newer_module_and_its_classes" "$wrong"
+	result "plugin_in_tc_of_${release}_shows_the_link" "$(unlike new_plugin_link 0 "${link[@]}")"
 	# From 6.18 on tc has a front end of its own, which knows what the struct of Linux says.
 	[ "$release" != forky ] || basic+=("$options" 'ecn_mark 580 step_mark 165' 'memory_used 131328 (max 573696)')
 	wrong=$(unlike no_plugin_old 0 "${basic[@]}")$(unlike no_plugin_new 0 "${basic[@]}" "${added[@]:5}")

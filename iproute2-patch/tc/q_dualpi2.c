@@ -36,10 +36,24 @@
 #define DUALPI2_GAIN_MAX	INT32_MAX
 #define DUALPI2_GAIN_PER_HZ	256
 #define DUALPI2_HIST_MAX_US	16384
-#define DUALPI2_REPORT_MIN_US	(100 * DUALPI2_US_PER_MS)
+#define DUALPI2_REPORT_MIN_US	100000
+#define DUALPI2_RATE_MIN	1000	/* bytes/s: 8 kbit/s */
+#define DUALPI2_RATE_MAX	INT64_C(125000000000)
+#define DUALPI2_OVERHEAD_MIN	(-64)
+#define DUALPI2_OVERHEAD_MAX	256
+#define DUALPI2_MPU_MAX		256
+#define DUALPI2_DSCP_MAX	63
+#define DUALPI2_BURST_MAX_US	100000
+
+/* A tag of IEEE 802.1Q.  There is room for one of a service, one of a customer,
+ * and one more.
+ */
+#define DUALPI2_VLAN_BYTES	4
+#define DUALPI2_VLANS_MAX	3
 
 #define DUALPI2_MSG_MAX		1024
-#define DUALPI2_BUF_SIZE	128
+#define DUALPI2_BUF_SIZE	256	/* a list of all DSCPs has 181 characters */
+#define DUALPI2_HELP_COLUMNS	72
 
 /* One number space for all knobs: the attributes of Linux as they are, those of
  * the extension behind them, and last what tc turns into other knobs.
@@ -51,6 +65,12 @@
 #define DUALPI2_KNOBS		50
 
 #define DUALPI2_BIT(knob)	(UINT64_C(1) << (knob))
+
+#define DUALPI2_BANDWIDTH	DUALPI2_EXT(TCA_DUALPI2_EXT_BANDWIDTH)
+#define DUALPI2_FRAMING		DUALPI2_EXT(TCA_DUALPI2_EXT_FRAMING)
+#define DUALPI2_OVERHEAD	DUALPI2_EXT(TCA_DUALPI2_EXT_OVERHEAD)
+#define DUALPI2_MPU		DUALPI2_EXT(TCA_DUALPI2_EXT_MPU)
+#define DUALPI2_NQB		DUALPI2_EXT(TCA_DUALPI2_EXT_NQB)
 
 /* What max_rtt and typical_rtt decide. */
 #define DUALPI2_RTT_KNOBS	(DUALPI2_BIT(TCA_DUALPI2_TARGET) | \
@@ -66,18 +86,24 @@ enum dualpi2_kind {
 	DUALPI2_BYTES,
 	DUALPI2_TIME,		/* us */
 	DUALPI2_GAIN,		/* 1/256 Hz */
+	DUALPI2_LENGTH,		/* bytes of a packet; s32 if min is below 0 */
+	DUALPI2_RATE,		/* bytes/s; u64 */
+	DUALPI2_DSCPS,		/* bit N: DSCP N; u64 */
 };
 
 /* One word of the command line.  Several words may set one knob, and one word
- * may stand in several lines, which then differ in kind.
+ * may stand in several lines, which then differ in kind.  The first line of a
+ * knob is that of its value, if it has one.
  */
 struct dualpi2_option {
 	const char *word;
 	enum dualpi2_kind kind;
 	unsigned int knob;
-	__u32 min;		/* DUALPI2_WORD: the value */
-	__u32 max;
+	__s64 min;		/* DUALPI2_WORD: the value */
+	__s64 max;
 	bool or_zero;		/* 0 is in range, too */
+	bool silent;		/* not in the text: DUALPI2_WORD, or if it is 0 */
+	bool json_bool;		/* DUALPI2_WORD: in JSON true or false */
 	const char *json_key;
 	const char *json_word;
 };
@@ -86,6 +112,15 @@ struct dualpi2_option {
 	{ .word = _word, .kind = DUALPI2_WORD, .knob = _knob, .min = _value, \
 	  .json_key = _json_key, .json_word = _json_word }
 
+/* What goes without saying: the text is shorter, and means the same. */
+#define DUALPI2_IS_SILENT(_word, _knob, _value, _json_key, _json_word) \
+	{ .word = _word, .kind = DUALPI2_WORD, .knob = _knob, .min = _value, \
+	  .silent = true, .json_key = _json_key, .json_word = _json_word }
+
+#define DUALPI2_SWITCH(_word, _knob, _value, _silent, _json_key) \
+	{ .word = _word, .kind = DUALPI2_WORD, .knob = _knob, .min = _value, \
+	  .silent = _silent, .json_bool = true, .json_key = _json_key }
+
 #define DUALPI2_HAS(_word, _kind, _knob, _min, _max, _json_key) \
 	{ .word = _word, .kind = _kind, .knob = _knob, .min = _min, \
 	  .max = _max, .json_key = _json_key }
@@ -93,6 +128,10 @@ struct dualpi2_option {
 #define DUALPI2_HAS_OR_ZERO(_word, _kind, _knob, _min, _max, _json_key) \
 	{ .word = _word, .kind = _kind, .knob = _knob, .min = _min, \
 	  .max = _max, .or_zero = true, .json_key = _json_key }
+
+#define DUALPI2_HAS_SILENT_ZERO(_word, _kind, _knob, _min, _max, _json_key) \
+	{ .word = _word, .kind = _kind, .knob = _knob, .min = _min, \
+	  .max = _max, .silent = true, .json_key = _json_key }
 
 /* In the order of the output. */
 static const struct dualpi2_option dualpi2_options[] = {
@@ -153,8 +192,10 @@ static const struct dualpi2_option dualpi2_options[] = {
 		   TC_DUALPI2_SIGNAL_RECUR, "signal", "recur"),
 	DUALPI2_IS("random", DUALPI2_EXT(TCA_DUALPI2_EXT_SIGNAL),
 		   TC_DUALPI2_SIGNAL_RANDOM, "signal", "random"),
-	DUALPI2_HAS("p_cmax", DUALPI2_PERCENT,
-		    DUALPI2_EXT(TCA_DUALPI2_EXT_P_CMAX), 0, 100, "p-cmax"),
+	/* 0 follows from other options, as if this one were not there. */
+	DUALPI2_HAS_SILENT_ZERO("p_cmax", DUALPI2_PERCENT,
+				DUALPI2_EXT(TCA_DUALPI2_EXT_P_CMAX), 0, 100,
+				"p-cmax"),
 	DUALPI2_HAS("hist_c", DUALPI2_TIME, DUALPI2_EXT(TCA_DUALPI2_EXT_HIST_C),
 		    1, DUALPI2_HIST_MAX_US, "hist-c"),
 	DUALPI2_HAS("hist_l", DUALPI2_TIME, DUALPI2_EXT(TCA_DUALPI2_EXT_HIST_L),
@@ -163,15 +204,74 @@ static const struct dualpi2_option dualpi2_options[] = {
 			    DUALPI2_EXT(TCA_DUALPI2_EXT_REPORT),
 			    DUALPI2_REPORT_MIN_US, UINT32_MAX,
 			    "overload-report"),
-	DUALPI2_IS("l4s", DUALPI2_EXT(TCA_DUALPI2_EXT_L4S), 1, NULL, NULL),
-	DUALPI2_IS("no_l4s", DUALPI2_EXT(TCA_DUALPI2_EXT_L4S), 0, NULL, NULL),
+	DUALPI2_HAS_SILENT_ZERO("bandwidth", DUALPI2_RATE, DUALPI2_BANDWIDTH,
+				DUALPI2_RATE_MIN, DUALPI2_RATE_MAX,
+				"bandwidth"),
+	DUALPI2_IS_SILENT("unlimited", DUALPI2_BANDWIDTH, 0, NULL, NULL),
+	DUALPI2_HAS("overhead", DUALPI2_LENGTH, DUALPI2_OVERHEAD,
+		    DUALPI2_OVERHEAD_MIN, DUALPI2_OVERHEAD_MAX, "overhead"),
+	DUALPI2_HAS("mpu", DUALPI2_LENGTH, DUALPI2_MPU,
+		    0, DUALPI2_MPU_MAX, "mpu"),
+	DUALPI2_IS_SILENT("raw", DUALPI2_FRAMING, TC_DUALPI2_FRAMING_RAW,
+			  "framing", "raw"),
+	DUALPI2_IS("noatm", DUALPI2_FRAMING, TC_DUALPI2_FRAMING_NOATM,
+		   "framing", "noatm"),
+	DUALPI2_IS("atm", DUALPI2_FRAMING, TC_DUALPI2_FRAMING_ATM,
+		   "framing", "atm"),
+	DUALPI2_IS("ptm", DUALPI2_FRAMING, TC_DUALPI2_FRAMING_PTM,
+		   "framing", "ptm"),
+	DUALPI2_SWITCH("ingress", DUALPI2_EXT(TCA_DUALPI2_EXT_INGRESS), 1,
+		       false, "ingress"),
+	DUALPI2_SWITCH("egress", DUALPI2_EXT(TCA_DUALPI2_EXT_INGRESS), 0,
+		       true, "ingress"),
+	DUALPI2_HAS_SILENT_ZERO("nqb", DUALPI2_DSCPS, DUALPI2_NQB,
+				0, DUALPI2_DSCP_MAX, "nqb"),
+	DUALPI2_IS("no_nqb", DUALPI2_NQB, 0, NULL, NULL),
+	DUALPI2_HAS("burst_max", DUALPI2_TIME,
+		    DUALPI2_EXT(TCA_DUALPI2_EXT_BURST_MAX),
+		    0, DUALPI2_BURST_MAX_US, "burst-max"),
+	/* As text only when off: on is what the qdisc is there for. */
+	DUALPI2_SWITCH("l4s", DUALPI2_EXT(TCA_DUALPI2_EXT_L4S), 1,
+		       true, "l4s"),
+	DUALPI2_SWITCH("no_l4s", DUALPI2_EXT(TCA_DUALPI2_EXT_L4S), 0,
+		       false, "l4s"),
 };
+
+/* One word for a link layer.  The kernel does not know it. */
+struct dualpi2_preset {
+	const char *word;
+	enum tc_dualpi2_framing framing;
+	int overhead;
+	unsigned int mpu;
+};
+
+/* Words and numbers are those of cake, whose users know them. */
+static const struct dualpi2_preset dualpi2_presets[] = {
+	{ "conservative", TC_DUALPI2_FRAMING_ATM, 48, 0 },
+	{ "ipoa-vcmux", TC_DUALPI2_FRAMING_ATM, 8, 0 },
+	{ "ipoa-llcsnap", TC_DUALPI2_FRAMING_ATM, 16, 0 },
+	{ "bridged-vcmux", TC_DUALPI2_FRAMING_ATM, 24, 0 },
+	{ "bridged-llcsnap", TC_DUALPI2_FRAMING_ATM, 32, 0 },
+	{ "pppoa-vcmux", TC_DUALPI2_FRAMING_ATM, 10, 0 },
+	{ "pppoa-llc", TC_DUALPI2_FRAMING_ATM, 14, 0 },
+	{ "pppoe-vcmux", TC_DUALPI2_FRAMING_ATM, 32, 0 },
+	{ "pppoe-llcsnap", TC_DUALPI2_FRAMING_ATM, 40, 0 },
+	{ "pppoe-ptm", TC_DUALPI2_FRAMING_PTM, 30, 0 },
+	{ "bridged-ptm", TC_DUALPI2_FRAMING_PTM, 22, 0 },
+	{ "docsis", TC_DUALPI2_FRAMING_NOATM, 18, 64 },
+	{ "ethernet", TC_DUALPI2_FRAMING_NOATM, 38, 84 },
+};
+
+/* Adds to the overhead that a preset, or a number, has set. */
+static const char dualpi2_vlan_word[] = "ether-vlan";
 
 /* What one command asks for; bit N of given: val[N] is to be sent. */
 struct dualpi2_request {
 	__u64 given;
 	__u64 seen;		/* bit N: dualpi2_options[N].word was there */
-	__u32 val[DUALPI2_KNOBS];
+	__u64 val[DUALPI2_KNOBS];
+	const struct dualpi2_preset *preset;
+	unsigned int vlans;
 };
 
 struct dualpi2_unit {
@@ -210,6 +310,24 @@ static const struct dualpi2_unit dualpi2_gain_units[] = {
 	{ "", DUALPI2_GAIN_PER_HZ }, { NULL, 0 },
 };
 
+static const struct dualpi2_unit dualpi2_length_units[] = {
+	{ "", 1 }, { "b", 1 }, { NULL, 0 },
+};
+
+/* As tc has them: bps is bytes. */
+static const struct dualpi2_unit dualpi2_rate_units[] = {
+	{ "", 1 / 8.0 }, { "bit", 1 / 8.0 },
+	{ "kbit", 1e3 / 8 }, { "mbit", 1e6 / 8 },
+	{ "gbit", 1e9 / 8 }, { "tbit", 1e12 / 8 },
+	{ "kibit", 0x1p10 / 8 }, { "mibit", 0x1p20 / 8 },
+	{ "gibit", 0x1p30 / 8 }, { "tibit", 0x1p40 / 8 },
+	{ "bps", 1 },
+	{ "kbps", 1e3 }, { "mbps", 1e6 }, { "gbps", 1e9 }, { "tbps", 1e12 },
+	{ "kibps", 0x1p10 }, { "mibps", 0x1p20 },
+	{ "gibps", 0x1p30 }, { "tibps", 0x1p40 },
+	{ NULL, 0 },
+};
+
 static const struct {
 	const struct dualpi2_unit *units;
 	const char *what;
@@ -229,10 +347,18 @@ static const struct {
 			   true, sizeof(__u32) },
 	[DUALPI2_GAIN] = { dualpi2_gain_units, "a number of Hz",
 			   true, sizeof(__u32) },
+	[DUALPI2_LENGTH] = { dualpi2_length_units, "a number of bytes",
+			     false, sizeof(__u32) },
+	[DUALPI2_RATE] = { dualpi2_rate_units, "a rate",
+			   true, sizeof(__u64) },
+	[DUALPI2_DSCPS] = { NULL, "a list of DSCPs",
+			    false, sizeof(__u64) },
 };
 
 static void dualpi2_explain(void)
 {
+	unsigned int i, column;
+
 	fprintf(stderr,
 		"Usage: ... dualpi2 [ limit PACKETS ] [ memlimit BYTES ]\n"
 		"                   [ max_rtt TIME ] [ typical_rtt TIME ]\n"
@@ -249,12 +375,62 @@ static void dualpi2_explain(void)
 		"                   [ recur | random ] [ l4s | no_l4s ]\n"
 		"                   [ p_cmax PERCENT ] [ overload_report TIME ]\n"
 		"                   [ hist_c TIME ] [ hist_l TIME ]\n"
+		"                   [ bandwidth RATE | unlimited ]\n"
+		"                   [ PRESET [ ether-vlan ]... ]\n"
+		"                   [ overhead BYTES ] [ mpu BYTES ]\n"
+		"                   [ raw | noatm | atm | ptm ]\n"
+		"                   [ ingress | egress ]\n"
+		"                   [ nqb DSCP[,DSCP]... | no_nqb ]\n"
+		"                   [ burst_max TIME ]\n"
 		"TIME is in us unless it ends in ms or s; PACKETS may end in p,\n"
-		"and has to in step_thresh; BYTES may end in k, m or g.\n");
+		"and has to in step_thresh; BYTES of memlimit may end in k, m or g;\n"
+		"RATE is in bit/s unless it ends in kbit, mbit, gbit, bps etc.\n"
+		"PRESET is one of");
+	column = DUALPI2_HELP_COLUMNS;
+	for (i = 0; i < ARRAY_SIZE(dualpi2_presets); i++) {
+		const char *word = dualpi2_presets[i].word;
+
+		if (column + strlen(word) >= DUALPI2_HELP_COLUMNS) {
+			fprintf(stderr, "\n ");
+			column = 1;
+		}
+		column += fprintf(stderr, " %s", word);
+	}
+	fprintf(stderr, "\n");
 }
 
-/* Exact, and as short as that allows: 15ms, 16.384ms, 1.234567s. */
-static const char *dualpi2_format(char *buf, enum dualpi2_kind kind, __u32 val)
+static const char *dualpi2_format_rate(char *buf, __u64 rate)
+{
+	static const char *const units[] = {
+		"bit", "Kbit", "Mbit", "Gbit", "Tbit",
+	};
+	unsigned long long bits = rate * 8;
+	unsigned int unit = 0;
+
+	for (; bits && bits % 1000 == 0 && unit < ARRAY_SIZE(units) - 1; unit++)
+		bits /= 1000;
+	snprintf(buf, DUALPI2_BUF_SIZE, "%llu%s", bits, units[unit]);
+	return buf;
+}
+
+static const char *dualpi2_format_dscps(char *buf, __u64 dscps)
+{
+	const char *before = "";
+	unsigned int i;
+	char *to = buf;
+
+	*to = 0;
+	for (i = 0; i <= DUALPI2_DSCP_MAX; i++) {
+		if (!(dscps >> i & 1))
+			continue;
+		to += sprintf(to, "%s%u", before, i);
+		before = ",";
+	}
+	return buf;
+}
+
+/* Exact, and as short as that allows: 15ms, 16.384ms, 1.234567s, 2500Kbit. */
+static const char *dualpi2_format(char *buf, enum dualpi2_kind kind, __u64 val)
 {
 	const char *unit = "";
 	double num = val;
@@ -284,6 +460,13 @@ static const char *dualpi2_format(char *buf, enum dualpi2_kind kind, __u32 val)
 		snprintf(buf, DUALPI2_BUF_SIZE, "%f",
 			 num / DUALPI2_GAIN_PER_HZ);
 		return buf;
+	case DUALPI2_LENGTH:
+		num = (__s64)val;
+		break;
+	case DUALPI2_RATE:
+		return dualpi2_format_rate(buf, val);
+	case DUALPI2_DSCPS:
+		return dualpi2_format_dscps(buf, val);
 	default:
 		break;
 	}
@@ -308,7 +491,17 @@ static const struct dualpi2_option *dualpi2_find(const char *word)
 	return NULL;
 }
 
-/* The option of a knob that has one word. */
+static const struct dualpi2_preset *dualpi2_find_preset(const char *word)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(dualpi2_presets); i++)
+		if (strcmp(word, dualpi2_presets[i].word) == 0)
+			return &dualpi2_presets[i];
+	return NULL;
+}
+
+/* The first option of a knob, which is that of its value. */
 static const struct dualpi2_option *dualpi2_option_of(unsigned int knob)
 {
 	const struct dualpi2_option *opt = dualpi2_options;
@@ -318,6 +511,17 @@ static const struct dualpi2_option *dualpi2_option_of(unsigned int knob)
 	return opt;
 }
 
+static unsigned int dualpi2_size(unsigned int knob)
+{
+	return dualpi2_kinds[dualpi2_option_of(knob)->kind].size;
+}
+
+/* The range of a list is that of what is in it. */
+static enum dualpi2_kind dualpi2_range_kind(const struct dualpi2_option *opt)
+{
+	return opt->kind == DUALPI2_DSCPS ? DUALPI2_NUMBER : opt->kind;
+}
+
 /* Ends the line that the caller began with what it was that was wrong. */
 static void dualpi2_explain_range(const struct dualpi2_option *opt)
 {
@@ -325,14 +529,16 @@ static void dualpi2_explain_range(const struct dualpi2_option *opt)
 	const char *before = "; expected ";
 
 	do {
+		enum dualpi2_kind kind = dualpi2_range_kind(opt);
+
 		if (opt->or_zero) {
 			fprintf(stderr, "%s%s", before,
-				dualpi2_format(min, opt->kind, 0));
+				dualpi2_format(min, kind, 0));
 			before = ", or ";
 		}
 		fprintf(stderr, "%s%s to %s", before,
-			dualpi2_format(min, opt->kind, opt->min),
-			dualpi2_format(max, opt->kind, opt->max));
+			dualpi2_format(min, kind, opt->min),
+			dualpi2_format(max, kind, opt->max));
 		before = ", or ";
 	} while (dualpi2_is_same_word(++opt));
 	fprintf(stderr, "\n");
@@ -343,8 +549,10 @@ static bool dualpi2_get(const struct dualpi2_option *opt, const char *arg,
 			double *num)
 {
 	const struct dualpi2_unit *unit = dualpi2_kinds[opt->kind].units;
+	bool negative = *arg == '-' && opt->min < 0;
 	char *end;
 
+	arg += negative;
 	/* strtod() also takes blanks, signs, nan and inf. */
 	if (!strchr("0123456789.", *arg))
 		return false;
@@ -360,14 +568,78 @@ static bool dualpi2_get(const struct dualpi2_option *opt, const char *arg,
 	*num *= unit->factor;
 
 	/* Beyond 2^53 there are no fractions, and no conversion to integer. */
-	if (*num >= UINT64_C(1) << 53)
-		return true;
-	if (dualpi2_kinds[opt->kind].fraction)
-		*num += 0.5;
-	else if (*num != (uint64_t)*num)
-		return false;
-	*num = (uint64_t)*num;
+	if (*num < UINT64_C(1) << 53) {
+		if (dualpi2_kinds[opt->kind].fraction)
+			*num += 0.5;
+		else if (*num != (uint64_t)*num)
+			return false;
+		*num = (uint64_t)*num;
+	}
+	if (negative)
+		*num = -*num;
 	return true;
+}
+
+/* Overhead and MPU are there with a framing only: of both, what comes later in
+ * the command counts.
+ */
+static void dualpi2_set(struct dualpi2_request *req, unsigned int knob,
+			__u64 val)
+{
+	const __u64 lengths = DUALPI2_BIT(DUALPI2_OVERHEAD) |
+			      DUALPI2_BIT(DUALPI2_MPU);
+
+	req->val[knob] = val;
+	req->given |= DUALPI2_BIT(knob);
+	if (knob == DUALPI2_FRAMING && val == TC_DUALPI2_FRAMING_RAW)
+		req->given &= ~lengths;
+	else if ((DUALPI2_BIT(knob) & lengths) &&
+		 (req->given & DUALPI2_BIT(DUALPI2_FRAMING)) &&
+		 req->val[DUALPI2_FRAMING] == TC_DUALPI2_FRAMING_RAW)
+		req->val[DUALPI2_FRAMING] = TC_DUALPI2_FRAMING_NOATM;
+}
+
+/* Numbers from 0 to 63, decimal or hexadecimal, with commas between. */
+static int dualpi2_parse_dscps(struct dualpi2_request *req,
+			       const struct dualpi2_option *opt,
+			       const char *arg)
+{
+	const char *at = arg;
+	unsigned long dscp;
+	__u64 dscps = 0;
+	char *end;
+
+	for (;; at = end + 1) {
+		bool hex = at[0] == '0' && (at[1] == 'x' || at[1] == 'X');
+
+		/* strtoul() also takes blanks, signs, and 0x alone. */
+		if (!strchr("0123456789", *at))
+			break;
+		dscp = strtoul(at, &end, hex ? 16 : 10);
+		if (end == at || (*end && *end != ','))
+			break;
+		if (dscp > (unsigned long)opt->max) {
+			fprintf(stderr, "dualpi2: %s: \"%s\" is not in range",
+				opt->word, arg);
+			dualpi2_explain_range(opt);
+			return -1;
+		}
+		if (dscps >> dscp & 1) {
+			fprintf(stderr,
+				"dualpi2: %s: \"%s\" has %lu twice; expected once\n",
+				opt->word, arg, dscp);
+			return -1;
+		}
+		dscps |= UINT64_C(1) << dscp;
+		if (!*end) {
+			dualpi2_set(req, opt->knob, dscps);
+			return 0;
+		}
+	}
+	fprintf(stderr, "dualpi2: %s: \"%s\" is not %s", opt->word, arg,
+		dualpi2_kinds[opt->kind].what);
+	dualpi2_explain_range(opt);
+	return -1;
 }
 
 static int dualpi2_parse_value(struct dualpi2_request *req,
@@ -377,6 +649,8 @@ static int dualpi2_parse_value(struct dualpi2_request *req,
 	const struct dualpi2_option *first = opt;
 	double num;
 
+	if (opt->kind == DUALPI2_DSCPS)
+		return dualpi2_parse_dscps(req, opt, arg);
 	do {
 		if (!dualpi2_get(opt, arg, &num))
 			continue;
@@ -387,8 +661,7 @@ static int dualpi2_parse_value(struct dualpi2_request *req,
 			dualpi2_explain_range(first);
 			return -1;
 		}
-		req->val[opt->knob] = num;
-		req->given |= DUALPI2_BIT(opt->knob);
+		dualpi2_set(req, opt->knob, (__s64)num);
 		return 0;
 	} while (dualpi2_is_same_word(++opt));
 
@@ -398,6 +671,55 @@ static int dualpi2_parse_value(struct dualpi2_request *req,
 		fprintf(stderr, " or %s", dualpi2_kinds[opt->kind].what);
 	dualpi2_explain_range(first);
 	return -1;
+}
+
+static int dualpi2_parse_preset(struct dualpi2_request *req,
+				const struct dualpi2_preset *preset)
+{
+	if (req->preset == preset) {
+		fprintf(stderr, "dualpi2: %s: duplicate; expected once\n",
+			preset->word);
+		return -1;
+	}
+	if (req->preset) {
+		fprintf(stderr,
+			"dualpi2: %s: there is %s already; expected one of the two\n",
+			preset->word, req->preset->word);
+		return -1;
+	}
+	req->preset = preset;
+	dualpi2_set(req, DUALPI2_FRAMING, preset->framing);
+	dualpi2_set(req, DUALPI2_OVERHEAD, preset->overhead);
+	dualpi2_set(req, DUALPI2_MPU, preset->mpu);
+	return 0;
+}
+
+static int dualpi2_parse_vlan(struct dualpi2_request *req)
+{
+	const struct dualpi2_option *opt = dualpi2_option_of(DUALPI2_OVERHEAD);
+	__s64 overhead = req->val[DUALPI2_OVERHEAD];
+
+	if (!(req->given & DUALPI2_BIT(DUALPI2_OVERHEAD))) {
+		fprintf(stderr,
+			"dualpi2: %s: nothing to add to; expected after a preset or overhead\n",
+			dualpi2_vlan_word);
+		return -1;
+	}
+	if (req->vlans++ == DUALPI2_VLANS_MAX) {
+		fprintf(stderr, "dualpi2: %s: too many; expected %d at most\n",
+			dualpi2_vlan_word, DUALPI2_VLANS_MAX);
+		return -1;
+	}
+	overhead += DUALPI2_VLAN_BYTES;
+	if (overhead > opt->max) {
+		fprintf(stderr,
+			"dualpi2: %s: it leads to overhead %lld, which is not in range",
+			dualpi2_vlan_word, (long long)overhead);
+		dualpi2_explain_range(opt);
+		return -1;
+	}
+	req->val[DUALPI2_OVERHEAD] = overhead;
+	return 0;
 }
 
 /* Sets knob from a value that follows from max_rtt and typical_rtt, unless the
@@ -438,8 +760,8 @@ static int dualpi2_derive(struct dualpi2_request *req, unsigned int knob,
 /* The gains that keep the controller stable up to max_rtt (RFC 9332 A.1). */
 static int dualpi2_derive_from_rtt(struct dualpi2_request *req)
 {
-	__u32 *max = &req->val[DUALPI2_MAX_RTT];
-	__u32 *typ = &req->val[DUALPI2_TYPICAL_RTT];
+	__u64 *max = &req->val[DUALPI2_MAX_RTT];
+	__u64 *typ = &req->val[DUALPI2_TYPICAL_RTT];
 	double max_sec, tupdate;
 	char buf[DUALPI2_BUF_SIZE];
 	unsigned int i;
@@ -491,6 +813,7 @@ static int dualpi2_parse(struct dualpi2_request *req, int argc, char **argv)
 {
 	const __u64 rtt = DUALPI2_BIT(DUALPI2_MAX_RTT) |
 			  DUALPI2_BIT(DUALPI2_TYPICAL_RTT);
+	const struct dualpi2_preset *preset;
 	const struct dualpi2_option *opt;
 	__u64 seen;
 
@@ -498,6 +821,17 @@ static int dualpi2_parse(struct dualpi2_request *req, int argc, char **argv)
 		if (strcmp(*argv, "help") == 0) {
 			dualpi2_explain();
 			return -1;
+		}
+		preset = dualpi2_find_preset(*argv);
+		if (preset) {
+			if (dualpi2_parse_preset(req, preset))
+				return -1;
+			continue;
+		}
+		if (strcmp(*argv, dualpi2_vlan_word) == 0) {
+			if (dualpi2_parse_vlan(req))
+				return -1;
+			continue;
 		}
 		opt = dualpi2_find(*argv);
 		if (!opt) {
@@ -519,8 +853,7 @@ static int dualpi2_parse(struct dualpi2_request *req, int argc, char **argv)
 		req->seen |= seen;
 
 		if (opt->kind == DUALPI2_WORD) {
-			req->val[opt->knob] = opt->min;
-			req->given |= DUALPI2_BIT(opt->knob);
+			dualpi2_set(req, opt->knob, opt->min);
 			continue;
 		}
 		if (--argc <= 0) {
@@ -548,16 +881,20 @@ static int dualpi2_add(struct nlmsghdr *n, struct dualpi2_request *req,
 
 	for (i = 0; i < ARRAY_SIZE(dualpi2_options); i++) {
 		const struct dualpi2_option *opt = &dualpi2_options[i];
-		unsigned int size = dualpi2_kinds[opt->kind].size;
-		__u32 val = req->val[opt->knob];
+		unsigned int size = dualpi2_size(opt->knob);
+		__u64 val = req->val[opt->knob];
+		__u32 val32 = val;
 		__u8 val8 = val;
+		const void *data = &val;
 
+		if (size == sizeof(val8))
+			data = &val8;
+		else if (size == sizeof(val32))
+			data = &val32;
 		if (opt->knob < first || opt->knob >= end ||
 		    !(req->given & DUALPI2_BIT(opt->knob)))
 			continue;
-		if (addattr_l(n, DUALPI2_MSG_MAX, opt->knob - first,
-			      size == sizeof(val8) ? (void *)&val8 : &val,
-			      size))
+		if (addattr_l(n, DUALPI2_MSG_MAX, opt->knob - first, data, size))
 			return -1;
 		/* Other words of this knob follow in the table. */
 		req->given &= ~DUALPI2_BIT(opt->knob);
@@ -610,9 +947,12 @@ static struct rtattr *dualpi2_find_attrs(struct rtattr *tb[], unsigned int max,
 	return ext;
 }
 
-static bool dualpi2_read(const struct rtattr *rta, unsigned int size,
-			 __u32 *val)
+static bool dualpi2_read(const struct rtattr *rta, unsigned int knob,
+			 __u64 *val)
 {
+	const struct dualpi2_option *opt = dualpi2_option_of(knob);
+	unsigned int size = dualpi2_kinds[opt->kind].size;
+	__u32 val32;
 	__u8 val8;
 
 	if (!rta || RTA_PAYLOAD(rta) < size)
@@ -621,35 +961,65 @@ static bool dualpi2_read(const struct rtattr *rta, unsigned int size,
 	if (size == sizeof(val8)) {
 		memcpy(&val8, RTA_DATA(rta), sizeof(val8));
 		*val = val8;
+	} else if (size == sizeof(val32)) {
+		memcpy(&val32, RTA_DATA(rta), sizeof(val32));
+		*val = opt->min < 0 ? (__u64)(__s32)val32 : val32;
 	} else {
 		memcpy(val, RTA_DATA(rta), sizeof(*val));
 	}
 	return true;
 }
 
-static void dualpi2_print_knob(const struct dualpi2_option *opt, __u32 val)
+static void dualpi2_print_word(const struct dualpi2_option *opt)
+{
+	if (opt->json_bool)
+		print_bool(PRINT_JSON, opt->json_key, NULL, opt->min);
+	else if (opt->json_word)
+		print_string(PRINT_JSON, opt->json_key, NULL, opt->json_word);
+	else if (opt->json_key)
+		print_null(PRINT_JSON, opt->json_key, NULL, NULL);
+	if (!opt->silent)
+		print_string(PRINT_FP, NULL, "%s ", opt->word);
+}
+
+static void dualpi2_print_dscps(const char *json_key, __u64 dscps)
+{
+	unsigned int i;
+
+	open_json_array(PRINT_JSON, json_key);
+	for (i = 0; i <= DUALPI2_DSCP_MAX; i++)
+		if (dscps >> i & 1)
+			print_uint(PRINT_JSON, NULL, NULL, i);
+	close_json_array(PRINT_JSON, NULL);
+}
+
+static void dualpi2_print_knob(const struct dualpi2_option *opt, __u64 val,
+			       bool as_text)
 {
 	char buf[DUALPI2_BUF_SIZE];
 
-	if (opt->kind == DUALPI2_WORD) {
-		if (val != opt->min)
-			return;
-		if (opt->json_word)
-			print_string(PRINT_JSON, opt->json_key, NULL,
-				     opt->json_word);
-		else if (opt->json_key)
-			print_null(PRINT_JSON, opt->json_key, NULL, NULL);
-		print_string(PRINT_FP, NULL, "%s ", opt->word);
+	switch (opt->kind) {
+	case DUALPI2_WORD:
+		if (val == (__u64)opt->min)
+			dualpi2_print_word(opt);
 		return;
-	}
-
-	if (opt->kind == DUALPI2_GAIN)
+	case DUALPI2_GAIN:
 		print_float(PRINT_JSON, opt->json_key, NULL,
 			    (double)val / DUALPI2_GAIN_PER_HZ);
-	else
+		break;
+	case DUALPI2_LENGTH:
+		print_int(PRINT_JSON, opt->json_key, NULL, val);
+		break;
+	case DUALPI2_RATE:
+		print_lluint(PRINT_JSON, opt->json_key, NULL, val);
+		break;
+	case DUALPI2_DSCPS:
+		dualpi2_print_dscps(opt->json_key, val);
+		break;
+	default:
 		print_uint(PRINT_JSON, opt->json_key, NULL, val);
-	/* 0 follows from other options, as if this one were not there. */
-	if (opt->knob == DUALPI2_EXT(TCA_DUALPI2_EXT_P_CMAX) && !val)
+	}
+	if (!as_text || (opt->silent && !val))
 		return;
 	print_string(PRINT_FP, NULL, "%s ", opt->word);
 	print_string(PRINT_FP, NULL, "%s ",
@@ -659,10 +1029,10 @@ static void dualpi2_print_knob(const struct dualpi2_option *opt, __u32 val)
 static int dualpi2_print_opt(const struct qdisc_util *qu,
 			     FILE *f, struct rtattr *opt)
 {
-	const unsigned int l4s = DUALPI2_EXT(TCA_DUALPI2_EXT_L4S);
 	struct rtattr *tb[DUALPI2_KNOBS] = {}, *ext;
 	unsigned int i;
-	__u32 val;
+	__u64 val;
+	bool raw;
 
 	if (!opt)
 		return 0;
@@ -674,20 +1044,14 @@ static int dualpi2_print_opt(const struct qdisc_util *qu,
 				   DUALPI2_MAX_RTT - DUALPI2_EXT_FIRST - 1,
 				   RTA_DATA(ext), RTA_PAYLOAD(ext));
 
+	raw = dualpi2_read(tb[DUALPI2_FRAMING], DUALPI2_FRAMING, &val) &&
+	      val == TC_DUALPI2_FRAMING_RAW;
 	for (i = 0; i < ARRAY_SIZE(dualpi2_options); i++) {
 		const struct dualpi2_option *o = &dualpi2_options[i];
+		bool unused = raw && o->kind == DUALPI2_LENGTH;
 
-		if (o->knob != l4s &&
-		    dualpi2_read(tb[o->knob], dualpi2_kinds[o->kind].size,
-				 &val))
-			dualpi2_print_knob(o, val);
-	}
-
-	/* As text only when off: on is what the qdisc is there for. */
-	if (dualpi2_read(tb[l4s], sizeof(__u8), &val)) {
-		print_bool(PRINT_JSON, "l4s", NULL, val);
-		if (!val)
-			print_string(PRINT_FP, NULL, "%s ", "no_l4s");
+		if (dualpi2_read(tb[o->knob], o->knob, &val))
+			dualpi2_print_knob(o, val, !unused);
 	}
 	return 0;
 }
@@ -1146,10 +1510,60 @@ static void dualpi2_print_overload(const struct tc_dualpi2_overload *o)
 	print_nl();
 }
 
+/* To four digits: for reading. */
+static const char *dualpi2_format_drain(char *buf, __u64 rate)
+{
+	static const char *const units[] = { "", "K", "M", "G", "T" };
+	double num = rate * 8.0;
+	unsigned int unit = 0;
+
+	for (; num >= 999.95 && unit < ARRAY_SIZE(units) - 1; unit++)
+		num /= 1000;
+	snprintf(buf, DUALPI2_BUF_SIZE, num < 9999.5 ? "%.4g%sbit" : "%.0f%sbit",
+		 num, units[unit]);
+	return buf;
+}
+
+static void dualpi2_print_link_ns(const char *key, const char *fmt, __u32 ns)
+{
+	char buf[DUALPI2_BUF_SIZE];
+
+	print_uint(PRINT_JSON, key, NULL, ns);
+	print_string(PRINT_FP, NULL, fmt, dualpi2_format_ns(buf, ns));
+}
+
+static void dualpi2_print_link(const struct tc_dualpi2_link *link)
+{
+	char buf[DUALPI2_BUF_SIZE];
+
+	if (link->drain_rate) {
+		print_lluint(PRINT_JSON, "drain-rate", NULL, link->drain_rate);
+		print_string(PRINT_FP, NULL, "drain_rate %s",
+			     dualpi2_format_drain(buf, link->drain_rate));
+	} else {
+		print_null(PRINT_JSON, "drain-rate", NULL, NULL);
+		print_string(PRINT_FP, NULL, "%s", "drain_rate unknown");
+	}
+	dualpi2_print_count("throttled", " throttled %llu", link->throttled);
+	dualpi2_print_link_ns("burst-ns", " burst %s", link->burst_ns);
+	dualpi2_print_link_ns("ramp-min-ns", " ramp_min %s", link->ramp_min_ns);
+	dualpi2_print_link_ns("ramp-max-ns", " ramp_max %s", link->ramp_max_ns);
+	print_uint(PRINT_ANY, "limit-pkts", " limit_pkts %u", link->limit_pkts);
+	print_nl();
+	dualpi2_print_count("nqb-arrived", "nqb_arrived %llu",
+			    link->nqb_arrived);
+	dualpi2_print_count("nqb-dropped", " nqb_dropped %llu",
+			    link->nqb_dropped);
+	print_uint(PRINT_ANY, "nqb-limit-bytes", " nqb_limit_bytes %u",
+		   link->nqb_limit_bytes);
+	print_nl();
+}
+
 static void dualpi2_print_ext(const struct tc_dualpi2_ext_xstats *st,
 			      struct rtattr *tb[])
 {
 	struct tc_dualpi2_overload overload;
+	struct tc_dualpi2_link link;
 
 	dualpi2_print_queue("Classic", "classic", &st->c,
 			    tb[TCA_DUALPI2_STATS_C]);
@@ -1180,6 +1594,11 @@ static void dualpi2_print_ext(const struct tc_dualpi2_ext_xstats *st,
 				  tb[TCA_DUALPI2_STATS_OVERLOAD]);
 		dualpi2_print_overload(&overload);
 	}
+	if (tb[TCA_DUALPI2_STATS_LINK]) {
+		dualpi2_copy_attr(&link, sizeof(link),
+				  tb[TCA_DUALPI2_STATS_LINK]);
+		dualpi2_print_link(&link);
+	}
 }
 
 /* Statistics with one queue and nothing else are those of its class. */
@@ -1189,7 +1608,8 @@ static bool dualpi2_print_class(const struct tc_dualpi2_ext_xstats *st,
 	struct rtattr *c = tb[TCA_DUALPI2_STATS_C];
 	struct rtattr *l = tb[TCA_DUALPI2_STATS_L];
 
-	if (!c == !l || tb[TCA_DUALPI2_STATS_OVERLOAD])
+	if (!c == !l || tb[TCA_DUALPI2_STATS_OVERLOAD] ||
+	    tb[TCA_DUALPI2_STATS_LINK])
 		return false;
 	if (c)
 		dualpi2_print_queue("Classic", "classic", &st->c, c);

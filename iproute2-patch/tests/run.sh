@@ -20,4 +20,5 @@ compile() {
 # The front end of the version before the statistics had attributes: it has to go on working.
 compile -Ddualpi2_qdisc_util=dualpi2_old_qdisc_util -c -o "$work/old.o" "$patch/tests/old/q_dualpi2.c"
 compile -o "$work/test_q_dualpi2" "$patch/tests/test_q_dualpi2.c" "$patch/tc/q_dualpi2.c" "$work/old.o"
-"$work/test_q_dualpi2" "$patch/man/man8/tc-dualpi2.8" "$patch/bash-completion/tc-dualpi2"
+base64 -d "$patch/tests/recorded/link.b64" >"$work/recording"
+"$work/test_q_dualpi2" "$patch/man/man8/tc-dualpi2.8" "$patch/bash-completion/tc-dualpi2" "$work/recording"

@@ -7,7 +7,9 @@
  * Numbers of attributes are written out here: they are the ABI, and this is the
  * place that notices when one moves.
  *
- * usage: test_q_dualpi2 [ MAN-PAGE [ COMPLETION ] ]
+ * usage: test_q_dualpi2 [ MAN-PAGE [ COMPLETION [ RECORDING ] ] ]
+ *
+ * RECORDING: messages of a kernel, as "tc monitor" reads them (recorded/link.b64).
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -53,7 +55,10 @@ static bool emit_key(enum output_type t, const char *key)
 {
 	if (!json || t == PRINT_FP)
 		return false;
-	emit("%s\"%s\":", json_comma ? "," : "", key);
+	if (key)
+		emit("%s\"%s\":", json_comma ? "," : "", key);
+	else	/* in an array */
+		emit("%s", json_comma ? "," : "");
 	json_comma = true;
 	return true;
 }
@@ -231,7 +236,7 @@ static void describe_attrs(char *to, struct rtattr *rta, int len)
 	const char *blank = "";
 
 	for (; RTA_OK(rta, len); rta = RTA_NEXT(rta, len)) {
-		__u32 val = 0;
+		unsigned long long val = 0;
 
 		to += sprintf(to, "%s", blank);
 		blank = " ";
@@ -244,7 +249,7 @@ static void describe_attrs(char *to, struct rtattr *rta, int len)
 		}
 		if (RTA_PAYLOAD(rta) <= sizeof(val))
 			memcpy(&val, RTA_DATA(rta), RTA_PAYLOAD(rta));
-		to += sprintf(to, "%u:%u:%u", rta->rta_type,
+		to += sprintf(to, "%u:%u:%llu", rta->rta_type,
 			      (unsigned int)RTA_PAYLOAD(rta), val);
 	}
 	*to = 0;
@@ -404,6 +409,98 @@ static const struct {
 	{ "overload_report 0", "2{3408{7:4:0}}" },
 	{ "overload_report 100ms", "2{3408{7:4:100000}}" },
 	{ "overload_report 4294967295us", "2{3408{7:4:4294967295}}" },
+	/* Rates are those of tc: bit without a unit, bps is bytes. */
+	{ "bandwidth 8000", "2{3408{9:8:1000}}" },
+	{ "bandwidth 8kbit", "2{3408{9:8:1000}}" },
+	{ "bandwidth 40mbit", "2{3408{9:8:5000000}}" },
+	{ "bandwidth 40Mbit", "2{3408{9:8:5000000}}" },
+	{ "bandwidth 2500Kbit", "2{3408{9:8:312500}}" },
+	{ "bandwidth 2.5MBIT", "2{3408{9:8:312500}}" },
+	{ "bandwidth 5gbit", "2{3408{9:8:625000000}}" },
+	{ "bandwidth 34359738360", "2{3408{9:8:4294967295}}" },
+	{ "bandwidth 34359738368bit", "2{3408{9:8:4294967296}}" },
+	{ "bandwidth 1tbit", "2{3408{9:8:125000000000}}" },
+	{ "bandwidth 999999999992bit", "2{3408{9:8:124999999999}}" },
+	{ "bandwidth 0.999999999992tbit", "2{3408{9:8:124999999999}}" },
+	{ "bandwidth 8kibit", "2{3408{9:8:1024}}" },
+	{ "bandwidth 8mibit", "2{3408{9:8:1048576}}" },
+	{ "bandwidth 8gibit", "2{3408{9:8:1073741824}}" },
+	{ "bandwidth 0.5tibit", "2{3408{9:8:68719476736}}" },
+	{ "bandwidth 2500000bps", "2{3408{9:8:2500000}}" },
+	{ "bandwidth 1kbps", "2{3408{9:8:1000}}" },
+	{ "bandwidth 5Mbps", "2{3408{9:8:5000000}}" },
+	{ "bandwidth 1gbps", "2{3408{9:8:1000000000}}" },
+	{ "bandwidth .125TBps", "2{3408{9:8:125000000000}}" },
+	{ "bandwidth 1KiBps", "2{3408{9:8:1024}}" },
+	{ "bandwidth 1mibps", "2{3408{9:8:1048576}}" },
+	{ "bandwidth 1gibps", "2{3408{9:8:1073741824}}" },
+	{ "bandwidth 0.0625tibps", "2{3408{9:8:68719476736}}" },
+	{ "unlimited", "2{3408{9:8:0}}" },
+	{ "bandwidth 40mbit unlimited", "2{3408{9:8:0}}" },
+	{ "unlimited bandwidth 40mbit", "2{3408{9:8:5000000}}" },
+	{ "overhead 0", "2{3408{11:4:0}}" },
+	{ "overhead 256", "2{3408{11:4:256}}" },
+	{ "overhead 18b", "2{3408{11:4:18}}" },
+	{ "overhead -0", "2{3408{11:4:0}}" },
+	{ "overhead -1", "2{3408{11:4:4294967295}}" },
+	{ "overhead -64", "2{3408{11:4:4294967232}}" },
+	{ "mpu 0", "2{3408{12:4:0}}" },
+	{ "mpu 256B", "2{3408{12:4:256}}" },
+	{ "raw", "2{3408{10:1:0}}" },
+	{ "noatm", "2{3408{10:1:1}}" },
+	{ "atm", "2{3408{10:1:2}}" },
+	{ "ptm", "2{3408{10:1:3}}" },
+	/* There is no overhead with raw: what comes later counts. */
+	{ "overhead 18 mpu 64 raw", "2{3408{10:1:0}}" },
+	{ "raw overhead 18", "2{3408{11:4:18 10:1:1}}" },
+	{ "raw mpu 64", "2{3408{12:4:64 10:1:1}}" },
+	{ "atm raw ptm overhead 5", "2{3408{11:4:5 10:1:3}}" },
+	{ "conservative", "2{3408{11:4:48 12:4:0 10:1:2}}" },
+	{ "ipoa-vcmux", "2{3408{11:4:8 12:4:0 10:1:2}}" },
+	{ "ipoa-llcsnap", "2{3408{11:4:16 12:4:0 10:1:2}}" },
+	{ "bridged-vcmux", "2{3408{11:4:24 12:4:0 10:1:2}}" },
+	{ "bridged-llcsnap", "2{3408{11:4:32 12:4:0 10:1:2}}" },
+	{ "pppoa-vcmux", "2{3408{11:4:10 12:4:0 10:1:2}}" },
+	{ "pppoa-llc", "2{3408{11:4:14 12:4:0 10:1:2}}" },
+	{ "pppoe-vcmux", "2{3408{11:4:32 12:4:0 10:1:2}}" },
+	{ "pppoe-llcsnap", "2{3408{11:4:40 12:4:0 10:1:2}}" },
+	{ "pppoe-ptm", "2{3408{11:4:30 12:4:0 10:1:3}}" },
+	{ "bridged-ptm", "2{3408{11:4:22 12:4:0 10:1:3}}" },
+	{ "docsis", "2{3408{11:4:18 12:4:64 10:1:1}}" },
+	{ "ethernet", "2{3408{11:4:38 12:4:84 10:1:1}}" },
+	{ "ethernet ether-vlan", "2{3408{11:4:42 12:4:84 10:1:1}}" },
+	{ "ethernet ether-vlan ether-vlan ether-vlan",
+	  "2{3408{11:4:50 12:4:84 10:1:1}}" },
+	{ "overhead -4 ether-vlan", "2{3408{11:4:0}}" },
+	{ "overhead -8 ether-vlan", "2{3408{11:4:4294967292}}" },
+	{ "overhead 248 ether-vlan ether-vlan", "2{3408{11:4:256}}" },
+	/* Words that come later adjust a preset, and a preset what was before. */
+	{ "docsis overhead 20", "2{3408{11:4:20 12:4:64 10:1:1}}" },
+	{ "docsis mpu 20", "2{3408{11:4:18 12:4:20 10:1:1}}" },
+	{ "docsis atm", "2{3408{11:4:18 12:4:64 10:1:2}}" },
+	{ "docsis raw", "2{3408{10:1:0}}" },
+	{ "overhead 5 mpu 6 atm docsis", "2{3408{11:4:18 12:4:64 10:1:1}}" },
+	{ "mpu 64 pppoe-ptm", "2{3408{11:4:30 12:4:0 10:1:3}}" },
+	{ "docsis ether-vlan overhead 5", "2{3408{11:4:5 12:4:64 10:1:1}}" },
+	{ "ingress", "2{3408{13:1:1}}" },
+	{ "egress", "2{3408{13:1:0}}" },
+	{ "egress ingress", "2{3408{13:1:1}}" },
+	{ "nqb 0", "2{3408{14:8:1}}" },
+	{ "nqb 45", "2{3408{14:8:35184372088832}}" },
+	{ "nqb 0x2d", "2{3408{14:8:35184372088832}}" },
+	{ "nqb 0X2D", "2{3408{14:8:35184372088832}}" },
+	{ "nqb 63", "2{3408{14:8:9223372036854775808}}" },
+	{ "nqb 3,2,1,0", "2{3408{14:8:15}}" },
+	/* Not octal. */
+	{ "nqb 010", "2{3408{14:8:1024}}" },
+	{ "no_nqb", "2{3408{14:8:0}}" },
+	{ "nqb 45 no_nqb", "2{3408{14:8:0}}" },
+	{ "no_nqb nqb 1", "2{3408{14:8:2}}" },
+	{ "burst_max 0", "2{3408{15:4:0}}" },
+	{ "burst_max 5ms", "2{3408{15:4:5000}}" },
+	{ "burst_max 100ms", "2{3408{15:4:100000}}" },
+	{ "limit 5 bandwidth 20mbit pppoe-ptm ether-vlan ingress no_nqb burst_max 1ms no_l4s",
+	  "2{1:4:5 3408{9:8:2500000 11:4:34 12:4:0 10:1:3 13:1:1 14:8:0 15:4:1000 1:1:0}}" },
 	/* The order of the words does not matter ... */
 	{ "limit 5 target 6 no_l4s ramp 7", "2{1:4:5 3:4:6 3408{2:4:7 1:1:0}}" },
 	{ "ramp 7 no_l4s target 6 limit 5", "2{1:4:5 3:4:6 3408{2:4:7 1:1:0}}" },
@@ -524,6 +621,91 @@ static const struct {
 	  "overload_report: \"never\" is not a time; expected 0us, or 100ms to 4294.967295s" },
 	{ "overload_report",
 	  "overload_report: the value is missing; expected 0us, or 100ms to 4294.967295s" },
+	{ "bandwidth 1bit",
+	  "bandwidth: \"1bit\" is not in range; expected 8Kbit to 1Tbit" },
+	{ "bandwidth 0",
+	  "bandwidth: \"0\" is not in range; expected 8Kbit to 1Tbit" },
+	{ "bandwidth 7995bit",
+	  "bandwidth: \"7995bit\" is not in range; expected 8Kbit to 1Tbit" },
+	{ "bandwidth 10tbit",
+	  "bandwidth: \"10tbit\" is not in range; expected 8Kbit to 1Tbit" },
+	{ "bandwidth 1000000000004bit",
+	  "bandwidth: \"1000000000004bit\" is not in range; expected 8Kbit to 1Tbit" },
+	{ "bandwidth 1tibit",
+	  "bandwidth: \"1tibit\" is not in range; expected 8Kbit to 1Tbit" },
+	/* 2^64 bytes/s and a thousand: what a cast would make 1000. */
+	{ "bandwidth 18446744073709552616bps",
+	  "bandwidth: \"18446744073709552616bps\" is not in range; expected 8Kbit to 1Tbit" },
+	{ "bandwidth 40mb",
+	  "bandwidth: \"40mb\" is not a rate; expected 8Kbit to 1Tbit" },
+	{ "bandwidth -40mbit",
+	  "bandwidth: \"-40mbit\" is not a rate; expected 8Kbit to 1Tbit" },
+	{ "bandwidth 50%",
+	  "bandwidth: \"50%\" is not a rate; expected 8Kbit to 1Tbit" },
+	{ "bandwidth unlimited",
+	  "bandwidth: \"unlimited\" is not a rate; expected 8Kbit to 1Tbit" },
+	{ "bandwidth",
+	  "bandwidth: the value is missing; expected 8Kbit to 1Tbit" },
+	{ "overhead -65",
+	  "overhead: \"-65\" is not in range; expected -64 to 256" },
+	{ "overhead 257",
+	  "overhead: \"257\" is not in range; expected -64 to 256" },
+	{ "overhead 1.5",
+	  "overhead: \"1.5\" is not a number of bytes; expected -64 to 256" },
+	{ "overhead -1.5",
+	  "overhead: \"-1.5\" is not a number of bytes; expected -64 to 256" },
+	{ "overhead --1",
+	  "overhead: \"--1\" is not a number of bytes; expected -64 to 256" },
+	{ "overhead -",
+	  "overhead: \"-\" is not a number of bytes; expected -64 to 256" },
+	{ "overhead -inf",
+	  "overhead: \"-inf\" is not a number of bytes; expected -64 to 256" },
+	{ "overhead -1e300",
+	  "overhead: \"-1e300\" is not in range; expected -64 to 256" },
+	{ "overhead 1k",
+	  "overhead: \"1k\" is not a number of bytes; expected -64 to 256" },
+	{ "mpu 257", "mpu: \"257\" is not in range; expected 0 to 256" },
+	{ "mpu -1",
+	  "mpu: \"-1\" is not a number of bytes; expected 0 to 256" },
+	{ "docsis docsis", "docsis: duplicate; expected once" },
+	{ "docsis ethernet",
+	  "ethernet: there is docsis already; expected one of the two" },
+	{ "ether-vlan",
+	  "ether-vlan: nothing to add to; expected after a preset or overhead" },
+	{ "ether-vlan docsis",
+	  "ether-vlan: nothing to add to; expected after a preset or overhead" },
+	{ "docsis raw ether-vlan",
+	  "ether-vlan: nothing to add to; expected after a preset or overhead" },
+	{ "docsis ether-vlan ether-vlan ether-vlan ether-vlan",
+	  "ether-vlan: too many; expected 3 at most" },
+	{ "overhead 253 ether-vlan",
+	  "ether-vlan: it leads to overhead 257, which is not in range; expected -64 to 256" },
+	{ "ingress ingress", "ingress: duplicate; expected once" },
+	{ "nqb 64", "nqb: \"64\" is not in range; expected 0 to 63" },
+	{ "nqb 1,0x40", "nqb: \"1,0x40\" is not in range; expected 0 to 63" },
+	/* 2^64: what a cast would make 0. */
+	{ "nqb 18446744073709551616",
+	  "nqb: \"18446744073709551616\" is not in range; expected 0 to 63" },
+	{ "nqb 45,0x2d",
+	  "nqb: \"45,0x2d\" has 45 twice; expected once" },
+	{ "nqb 45,", "nqb: \"45,\" is not a list of DSCPs; expected 0 to 63" },
+	{ "nqb ,45", "nqb: \",45\" is not a list of DSCPs; expected 0 to 63" },
+	{ "nqb 1,,2", "nqb: \"1,,2\" is not a list of DSCPs; expected 0 to 63" },
+	{ "nqb 0x", "nqb: \"0x\" is not a list of DSCPs; expected 0 to 63" },
+	{ "nqb 0x0x1",
+	  "nqb: \"0x0x1\" is not a list of DSCPs; expected 0 to 63" },
+	{ "nqb 45x", "nqb: \"45x\" is not a list of DSCPs; expected 0 to 63" },
+	{ "nqb 1.5", "nqb: \"1.5\" is not a list of DSCPs; expected 0 to 63" },
+	{ "nqb -1", "nqb: \"-1\" is not a list of DSCPs; expected 0 to 63" },
+	{ "nqb ef", "nqb: \"ef\" is not a list of DSCPs; expected 0 to 63" },
+	{ "nqb ''", "nqb: \"\" is not a list of DSCPs; expected 0 to 63" },
+	{ "nqb", "nqb: the value is missing; expected 0 to 63" },
+	{ "nqb 1 nqb 2",
+	  "nqb: duplicate, \"2\" is the second value; expected once" },
+	{ "burst_max 100001us",
+	  "burst_max: \"100001us\" is not in range; expected 0us to 100ms" },
+	{ "burst_max long",
+	  "burst_max: \"long\" is not a time; expected 0us to 100ms" },
 	{ "target 5ms target 6ms",
 	  "target: duplicate, \"6ms\" is the second value; expected once" },
 	{ "step_thresh 5ms step_thresh 6p",
@@ -637,6 +819,12 @@ static const char *const words[] = {
 	"drop_enqueue", "drop_dequeue", "l4s_ect", "cla_ect", "any_ect",
 	"split_gso", "no_split_gso", "recur", "random", "l4s", "no_l4s",
 	"p_cmax", "hist_c", "hist_l", "overload_report",
+	"bandwidth", "unlimited", "overhead", "mpu", "raw", "noatm", "atm",
+	"ptm", "ingress", "egress", "nqb", "no_nqb", "burst_max",
+	"conservative", "ipoa-vcmux", "ipoa-llcsnap", "bridged-vcmux",
+	"bridged-llcsnap", "pppoa-vcmux", "pppoa-llc", "pppoe-vcmux",
+	"pppoe-llcsnap", "pppoe-ptm", "bridged-ptm", "docsis", "ethernet",
+	"ether-vlan",
 };
 
 /* Whether text has word, not as part of a longer one.  A man page may set it
@@ -645,7 +833,7 @@ static const char *const words[] = {
 static bool has_word(const char *text, const char *word)
 {
 	static const char *const part =
-		"abcdefghijklmnopqrstuvwxyz0123456789_";
+		"abcdefghijklmnopqrstuvwxyz0123456789_-";
 	const char *at = text;
 
 	while ((at = strstr(at, word))) {
@@ -675,6 +863,7 @@ static void check_words(const char *name, const char *text)
 static void check_file(const char *name, const char *path)
 {
 	static char text[1 << 17];
+	char *from, *to;
 	FILE *file;
 
 	if (!path) {
@@ -689,6 +878,11 @@ static void check_file(const char *name, const char *path)
 	}
 	text[fread(text, 1, sizeof(text) - 1, file)] = 0;
 	fclose(file);
+	/* The hyphen of a man page. */
+	for (from = to = text; *from; from++)
+		if (from[0] != '\\' || from[1] != '-')
+			*to++ = *from;
+	*to = 0;
 	check_words(name, text);
 }
 
@@ -744,6 +938,23 @@ static const struct {
 	{ "overload_report 0 hist_l 1 hist_c 16384 p_cmax 30 random ramp 5 no_l4s",
 	  "ramp 5us random p_cmax 30% hist_c 16.384ms hist_l 1us overload_report 0us no_l4s ",
 	  "\"ramp\":5,\"signal\":\"random\",\"p-cmax\":30,\"hist-c\":16384,\"hist-l\":1,\"overload-report\":0,\"l4s\":false" },
+	{ "unlimited raw egress nqb 45 burst_max 5ms",
+	  "nqb 45 burst_max 5ms ",
+	  "\"bandwidth\":0,\"framing\":\"raw\",\"ingress\":false,\"nqb\":[45],\"burst-max\":5000" },
+	{ "burst_max 5ms nqb 45 ingress docsis bandwidth 40mbit",
+	  "bandwidth 40Mbit overhead 18 mpu 64 noatm ingress nqb 45 burst_max 5ms ",
+	  "\"bandwidth\":5000000,\"overhead\":18,\"mpu\":64,\"framing\":\"noatm\",\"ingress\":true,\"nqb\":[45],\"burst-max\":5000" },
+	{ "no_nqb overhead -10 atm burst_max 0 no_l4s",
+	  "overhead -10 atm no_nqb burst_max 0us no_l4s ",
+	  "\"overhead\":-10,\"framing\":\"atm\",\"nqb\":[],\"burst-max\":0,\"l4s\":false" },
+	{ "ptm overhead 0 mpu 0", "overhead 0 mpu 0 ptm ",
+	  "\"overhead\":0,\"mpu\":0,\"framing\":\"ptm\"" },
+	{ "nqb 63,0x2d,0", "nqb 0,45,63 ", "\"nqb\":[0,45,63]" },
+	{ "bandwidth 2500kbit", "bandwidth 2500Kbit ", "\"bandwidth\":312500" },
+	{ "bandwidth 1tbit", "bandwidth 1Tbit ",
+	  "\"bandwidth\":125000000000" },
+	{ "bandwidth 1234567bps", "bandwidth 9876536bit ",
+	  "\"bandwidth\":1234567" },
 	{ "target 1us", "target 1us ", "\"target\":1" },
 	{ "target 999us", "target 999us ", "\"target\":999" },
 	{ "target 1500us", "target 1.5ms ", "\"target\":1500" },
@@ -790,6 +1001,56 @@ static void set_option(int type, const void *data, int len)
 	addattr_nest_end(&msg.n, nest);
 }
 
+/* One nest in a nest. */
+static void set_ext_option(int type, const void *data, int len)
+{
+	struct rtattr *nest, *ext;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.n.nlmsg_len = NLMSG_LENGTH(0);
+	nest = addattr_nest(&msg.n, MSG_SIZE, TCA_OPTIONS | NLA_F_NESTED);
+	ext = addattr_nest(&msg.n, MSG_SIZE, TCA_DUALPI2_EXT | NLA_F_NESTED);
+	addattr_l(&msg.n, MSG_SIZE, type, data, len);
+	addattr_nest_end(&msg.n, ext);
+	addattr_nest_end(&msg.n, nest);
+}
+
+/* A kernel shows all its knobs, those that are not in use, too. */
+static void test_raw_from_the_kernel(void)
+{
+	static const struct {
+		__u16 type, len;
+		__u64 val;
+	} attrs[] = {
+		{ TCA_DUALPI2_EXT_BANDWIDTH, 8, 0 },
+		{ TCA_DUALPI2_EXT_FRAMING, 1, 0 },
+		{ TCA_DUALPI2_EXT_OVERHEAD, 4, 0 },
+		{ TCA_DUALPI2_EXT_MPU, 4, 0 },
+		{ TCA_DUALPI2_EXT_INGRESS, 1, 0 },
+		{ TCA_DUALPI2_EXT_NQB, 8, 1ULL << 45 },
+		{ TCA_DUALPI2_EXT_BURST_MAX, 4, 5000 },
+		{ 16, 8, UINT64_MAX },	/* of a newer one */
+	};
+	struct rtattr *nest, *ext;
+	unsigned int i;
+
+	memset(&msg, 0, sizeof(msg));
+	msg.n.nlmsg_len = NLMSG_LENGTH(0);
+	nest = addattr_nest(&msg.n, MSG_SIZE, TCA_OPTIONS | NLA_F_NESTED);
+	ext = addattr_nest(&msg.n, MSG_SIZE, TCA_DUALPI2_EXT | NLA_F_NESTED);
+	for (i = 0; i < ARRAY_SIZE(attrs); i++)
+		addattr_l(&msg.n, MSG_SIZE, attrs[i].type, &attrs[i].val,
+			  attrs[i].len);
+	addattr_nest_end(&msg.n, ext);
+	addattr_nest_end(&msg.n, nest);
+	print(false, false, options());
+	check_text("without a shaper the text has no link layer", out,
+		   "nqb 45 burst_max 5ms ");
+	print(true, false, options());
+	check_text("without a shaper JSON has the link layer", out,
+		   "\"bandwidth\":0,\"overhead\":0,\"mpu\":0,\"framing\":\"raw\",\"ingress\":false,\"nqb\":[45],\"burst-max\":5000");
+}
+
 static void test_odd_attributes(void)
 {
 	static const __u32 data[4] = { 7, 7, 7, 7 };
@@ -800,6 +1061,19 @@ static void test_odd_attributes(void)
 	for (type = 1; type <= 15; type++)
 		for (len = 0; len < (type < 10 ? 4 : 1); len++) {
 			set_option(type, data, len);
+			if (print(false, false, options()) || out_len)
+				silent = false;
+		}
+	for (type = TCA_DUALPI2_EXT_BANDWIDTH;
+	     type <= TCA_DUALPI2_EXT_BURST_MAX; type++)
+		for (len = 0; len < 8; len++) {
+			if ((type == TCA_DUALPI2_EXT_FRAMING ||
+			     type == TCA_DUALPI2_EXT_INGRESS) && len == 1)
+				break;
+			if (type != TCA_DUALPI2_EXT_BANDWIDTH &&
+			    type != TCA_DUALPI2_EXT_NQB && len == 4)
+				break;
+			set_ext_option(type, data, len);
 			if (print(false, false, options()) || out_len)
 				silent = false;
 		}
@@ -820,6 +1094,8 @@ static void test_odd_attributes(void)
 	print(false, false, options());
 	check_text("a long attribute is read as far as it is known", out,
 		   "target 7us ");
+
+	test_raw_from_the_kernel();
 
 	/* The kernels that set no flag on a nest, and a nest of garbage. */
 	parse("no_l4s ramp 5");
@@ -861,6 +1137,53 @@ static bool round_trip_u32(int type, __u32 val)
 	return false;
 }
 
+static bool round_trip_ext(int type, const void *val, int len)
+{
+	set_ext_option(type, val, len);
+	if (round_trip())
+		return true;
+	printf("# attribute %d of the extension\n", type);
+	return false;
+}
+
+static void test_round_trip_of_the_link(void)
+{
+	unsigned int bit, bad = 0, i;
+	__u64 val;
+	__s32 len;
+
+	srandom(9332);
+	for (i = 0; i < 100000; i++) {
+		val = (((__u64)random() << 31) | random()) >> random() % 36;
+		val = 1000 + val % (125000000000ULL - 999);
+		bad += !round_trip_ext(TCA_DUALPI2_EXT_BANDWIDTH, &val, 8);
+	}
+	for (val = 1000; val <= 125000000000ULL; val *= 5)
+		bad += !round_trip_ext(TCA_DUALPI2_EXT_BANDWIDTH, &val, 8);
+	for (val = 125000000000ULL; val > 125000000000ULL - 1000; val--)
+		bad += !round_trip_ext(TCA_DUALPI2_EXT_BANDWIDTH, &val, 8);
+	check(!bad, "every rate printed is parsed to the same");
+
+	for (bad = 0, len = -64; len <= 256; len++) {
+		bad += !round_trip_ext(TCA_DUALPI2_EXT_OVERHEAD, &len, 4);
+		if (len >= 0)
+			bad += !round_trip_ext(TCA_DUALPI2_EXT_MPU, &len, 4);
+	}
+	check(!bad, "every overhead and MPU printed is parsed to the same");
+
+	for (bad = 0, bit = 0; bit < 64; bit++) {
+		val = 1ULL << bit;
+		bad += !round_trip_ext(TCA_DUALPI2_EXT_NQB, &val, 8);
+		val = UINT64_MAX >> bit;
+		bad += !round_trip_ext(TCA_DUALPI2_EXT_NQB, &val, 8);
+		val = ((__u64)random() << 33) ^ ((__u64)random() << 11) ^ bit;
+		bad += !round_trip_ext(TCA_DUALPI2_EXT_NQB, &val, 8);
+	}
+	val = 0;
+	bad += !round_trip_ext(TCA_DUALPI2_EXT_NQB, &val, 8);
+	check(!bad, "every list of DSCPs printed is parsed to the same");
+}
+
 static void test_round_trip(void)
 {
 	static const __u32 large[] = {
@@ -894,6 +1217,20 @@ static void test_round_trip(void)
 	check(!bad, "every count printed is parsed to the same");
 }
 
+/* What is the default, or off, shows in the text by nothing. */
+static bool is_silent(const char *line)
+{
+	static const char *const silent[] = {
+		"l4s", "p_cmax 0", "unlimited", "raw", "egress",
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(silent); i++)
+		if (has_word(line, silent[i]))
+			return true;
+	return false;
+}
+
 /* Any words in any order: no crash, and what is taken survives the round trip. */
 static void test_random_commands(void)
 {
@@ -901,7 +1238,7 @@ static void test_random_commands(void)
 		"0", "1", "7", "255", "256", "4294967295", "4294967296", "5p",
 		"1ms", "4.2s", "3k", "10%", "0.001", "0.2", "1e9", "1e400",
 		"-1", "0x10", "0x1p3", ".", ".5ms", "x", "''", "nan", "p",
-		"help", "limit",
+		"help", "limit", "40mbit", "1gbps", "-4", "45", "0x2d,1",
 	};
 	unsigned int i, j, bad = 0, taken = 0;
 	char line[TEXT_SIZE];
@@ -919,7 +1256,7 @@ static void test_random_commands(void)
 			if (random() % 20 &&
 			    (strcmp(word, "classic_protection") == 0 ||
 			     strcmp(word, "coupling_factor") == 0 ||
-			     strstr("limit memlimit max_rtt typical_rtt target tupdate alpha beta step_thresh ramp min_qlen_step p_cmax hist_c hist_l overload_report",
+			     strstr("limit memlimit max_rtt typical_rtt target tupdate alpha beta step_thresh ramp min_qlen_step p_cmax hist_c hist_l overload_report bandwidth overhead mpu nqb burst_max",
 				    word)))
 				to += sprintf(to, "%s ", values[random() %
 					      ARRAY_SIZE(values)]);
@@ -932,8 +1269,7 @@ static void test_random_commands(void)
 			continue;
 		}
 		taken++;
-		/* That L4S is on, or p_cmax 0, shows in the text by nothing. */
-		if (has_word(line, "l4s") || has_word(line, "p_cmax 0"))
+		if (is_silent(line))
 			continue;
 		if (!round_trip()) {
 			comment("command", line);
@@ -1646,6 +1982,95 @@ static void test_overload(void)
 	}
 }
 
+static void test_link(void)
+{
+	static const struct {
+		const char *name;
+		struct tc_dualpi2_link link;
+		const char *text;
+		const char *json;
+	} cases[] = {
+		{ "a link that was not seen yet",
+		  { .ramp_min_ns = 800000, .ramp_max_ns = 1200000,
+		    .limit_pkts = 10000, .nqb_limit_bytes = 15140 },
+		  "drain_rate unknown throttled 0 burst 0ns ramp_min 800us ramp_max 1.2ms limit_pkts 10000\n"
+		  "nqb_arrived 0 nqb_dropped 0 nqb_limit_bytes 15140\n",
+		  ",\"drain-rate\":null,\"throttled\":0,\"burst-ns\":0,\"ramp-min-ns\":800000,\"ramp-max-ns\":1200000,\"limit-pkts\":10000,\"nqb-arrived\":0,\"nqb-dropped\":0,\"nqb-limit-bytes\":15140" },
+		{ "a link with a shaper and bursts",
+		  { .drain_rate = 5000000, .throttled = 1ULL << 40,
+		    .nqb_arrived = UINT64_MAX, .nqb_dropped = 1ULL << 33,
+		    .burst_ns = 4000000, .ramp_min_ns = 4800000,
+		    .ramp_max_ns = UINT32_MAX, .limit_pkts = UINT32_MAX,
+		    .nqb_limit_bytes = UINT32_MAX - 1 },
+		  "drain_rate 40Mbit throttled 1099511627776 burst 4ms ramp_min 4.8ms ramp_max 4.29s limit_pkts 4294967295\n"
+		  "nqb_arrived 18446744073709551615 nqb_dropped 8589934592 nqb_limit_bytes 4294967294\n",
+		  ",\"drain-rate\":5000000,\"throttled\":1099511627776,\"burst-ns\":4000000,\"ramp-min-ns\":4800000,\"ramp-max-ns\":4294967295,\"limit-pkts\":4294967295,\"nqb-arrived\":18446744073709551615,\"nqb-dropped\":8589934592,\"nqb-limit-bytes\":4294967294" },
+	};
+	static const struct {
+		__u64 rate;
+		const char *text;
+	} rates[] = {
+		{ 1, "8bit" }, { 124, "992bit" }, { 125, "1Kbit" },
+		{ 4999987, "40Mbit" }, { 4998700, "39.99Mbit" },
+		{ 125000000, "1Gbit" }, { 124999999, "1Gbit" },
+		{ 1250000000000, "10Tbit" }, { UINT64_MAX, "147573953Tbit" },
+	};
+	char name[TEXT_SIZE], want[TEXT_SIZE];
+	struct tc_dualpi2_link link = {};
+	unsigned int i, len;
+	struct queue l;
+
+	check(sizeof(link) == 56, "the statistics of the link have 56 bytes");
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		app_begin();
+		app_add(TCA_DUALPI2_STATS_LINK, &cases[i].link,
+			sizeof(cases[i].link));
+		print_app(false);
+		sprintf(name, "%s: text", cases[i].name);
+		check_text(name, piece("drain_rate", "\377"), cases[i].text);
+		print_app(true);
+		sprintf(name, "%s: JSON", cases[i].name);
+		check_text(name, piece(",\"drain-rate\"", "\377"),
+			   cases[i].json);
+	}
+
+	for (i = 0; i < ARRAY_SIZE(rates); i++) {
+		link.drain_rate = rates[i].rate;
+		app_begin();
+		app_add(TCA_DUALPI2_STATS_LINK, &link, sizeof(link));
+		print_app(false);
+		sprintf(want, "drain_rate %s ", rates[i].text);
+		check_text("a drain rate is printed in the unit that suits it",
+			   piece("drain_rate", "throttled"), want);
+	}
+
+	/* Cut after the drain rate, and none at all. */
+	link.drain_rate = 5000000;
+	link.limit_pkts = 7;
+	app_begin();
+	app_add(TCA_DUALPI2_STATS_LINK, &link, 8);
+	print_app(false);
+	check_text("what shorter statistics of the link lack is zero",
+		   piece("drain_rate", "\377"),
+		   "drain_rate 40Mbit throttled 0 burst 0ns ramp_min 0ns ramp_max 0ns limit_pkts 0\n"
+		   "nqb_arrived 0 nqb_dropped 0 nqb_limit_bytes 0\n");
+	for (len = 0; len < 2; len++) {
+		app_begin();
+		print_app(len);
+		check(!strstr(out, "drain") && !strstr(out, "nqb"),
+		      "without statistics of the link none are printed: %s",
+		      len ? "JSON" : "text");
+	}
+
+	queue_begin(&l, 8192);
+	app_begin();
+	app_queue(TCA_DUALPI2_STATS_L, &l);
+	app_add(TCA_DUALPI2_STATS_LINK, &link, sizeof(link));
+	print_app(false);
+	check(strncmp(out, "prob ", 5) == 0 && strstr(out, "Classic:"),
+	      "one queue and a link are no class");
+}
+
 static void test_dates(void)
 {
 	struct tc_dualpi2_overload o = { .now = 1 };
@@ -1792,6 +2217,86 @@ static void test_odd_queues(void)
 	check(!bad, "attributes at an odd address are not read");
 }
 
+/* ---- what a kernel has sent ---- */
+
+static const struct rtattr *find_attr(const struct rtattr *rta, int len,
+				      unsigned int type)
+{
+	for (; RTA_OK(rta, len); rta = RTA_NEXT(rta, len))
+		if ((rta->rta_type & NLA_TYPE_MASK) == type)
+			return rta;
+	return NULL;
+}
+
+#define RECORDED_OPTIONS \
+	"limit 250p memlimit 757000B target 15ms tupdate 16ms alpha 0.160156 beta 3.199219 step_thresh 1ms min_qlen_step 0p coupling_factor 2 drop_on_overload drop_dequeue classic_protection 10% l4s_ect split_gso ramp 400us recur hist_c 64us hist_l 8us overload_report 1s bandwidth 10Mbit overhead 22 mpu 64 noatm ingress nqb 45,46 burst_max 8ms "
+
+#define RECORDED_JSON \
+	"\"overload-report\":1000000,\"bandwidth\":1250000,\"overhead\":22,\"mpu\":64,\"framing\":\"noatm\",\"ingress\":true,\"nqb\":[45,46],\"burst-max\":8000,\"l4s\":true"
+
+#define RECORDED_LINK \
+	"overload_start 2026-11-22T01:23:01.780Z overload_end 2026-11-22T01:23:04.635Z overload_duration 2.855s overload_reports 2\n" \
+	"drain_rate 10Mbit throttled 9377 burst 1.74ms ramp_min 1.74ms ramp_max 2.17ms limit_pkts 250\n" \
+	"nqb_arrived 3375 nqb_dropped 202 nqb_limit_bytes 12500\n"
+
+/* A qdisc with shaper, link layer, NQB and bursts, and its classes. */
+static void test_recording(const char *path)
+{
+	static union {
+		struct nlmsghdr n;
+		char bytes[1 << 16];
+	} recorded;
+	unsigned int qdiscs = 0, classes = 0;
+	struct nlmsghdr *n = &recorded.n;
+	FILE *file;
+	int len;
+
+	if (!path) {
+		skip("what a kernel has sent is shown", "no file was named");
+		return;
+	}
+	file = fopen(path, "r");
+	if (!file) {
+		check(false, "what a kernel has sent is shown");
+		printf("# cannot read %s\n", path);
+		return;
+	}
+	len = fread(&recorded, 1, sizeof(recorded), file);
+	fclose(file);
+	for (; NLMSG_OK(n, (unsigned int)len); n = NLMSG_NEXT(n, len)) {
+		const struct rtattr *first = TCA_RTA(NLMSG_DATA(n)), *found;
+		int size = NLMSG_PAYLOAD(n, sizeof(struct tcmsg));
+
+		if (n->nlmsg_type == RTM_NEWQDISC) {
+			qdiscs++;
+			found = find_attr(first, size, TCA_OPTIONS);
+			print(false, false, found);
+			check_text("recorded options are shown as text", out,
+				   RECORDED_OPTIONS);
+			check(!parse(out), "recorded options are taken again");
+			print(false, false, options());
+			check_text("recorded options are the same again", out,
+				   RECORDED_OPTIONS);
+			print(true, false, found);
+			check_text("recorded options are shown as JSON",
+				   piece("\"overload-report", "\377"),
+				   RECORDED_JSON);
+		}
+		found = find_attr(first, size, TCA_STATS2);
+		found = find_attr(RTA_DATA(found), RTA_PAYLOAD(found),
+				  TCA_STATS_APP);
+		print(false, true, found);
+		if (n->nlmsg_type == RTM_NEWQDISC)
+			check_text("recorded statistics are shown",
+				   piece("overload_start", "\377"),
+				   RECORDED_LINK);
+		else
+			classes += !strstr(out, "drain_rate");
+	}
+	check(qdiscs == 1 && classes == 2,
+	      "the recording has a qdisc, and classes without the link");
+}
+
 /* ---- front ends and modules of both ages ---- */
 
 /* Whether all words of old are in text too, in this order. */
@@ -1823,7 +2328,7 @@ static void test_ages(void)
 	static const char *const lines[] = {
 		/* What the older module shows, and what the newer one does. */
 		"limit 5 target 15ms step_thresh 1ms ramp 400us recur",
-		"limit 5 target 15ms step_thresh 1ms ramp 400us recur p_cmax 30 hist_c 64us hist_l 8us overload_report 1s",
+		"limit 5 target 15ms step_thresh 1ms ramp 400us recur p_cmax 30 hist_c 64us hist_l 8us overload_report 1s bandwidth 40mbit docsis ingress nqb 45 burst_max 5ms",
 	};
 	const struct tc_dualpi2_overload overload = { .start_ns = 5000000 };
 	static char old[2][2][TEXT_SIZE], new[2][2][TEXT_SIZE];
@@ -1855,7 +2360,9 @@ static void test_ages(void)
 		      how);
 		check(is_within(old[1][as], new[1][as]) &&
 		      strstr(new[1][as], as ? "overload-report" :
-						"overload_report"),
+						"overload_report") &&
+		      strstr(new[1][as], as ? "\"nqb\":[45]" :
+					      "overhead 18 mpu 64 noatm"),
 		      "the newer front end shows that and more: %s", how);
 	}
 
@@ -1909,6 +2416,7 @@ int main(int argc, char **argv)
 	test_options_printed();
 	test_odd_attributes();
 	test_round_trip();
+	test_round_trip_of_the_link();
 	test_random_commands();
 	test_xstats_printed();
 	test_xstats_of_other_sizes();
@@ -1921,8 +2429,10 @@ int main(int argc, char **argv)
 	test_mean();
 	test_delay_units();
 	test_overload();
+	test_link();
 	test_dates();
 	test_odd_queues();
+	test_recording(argc > 3 ? argv[3] : NULL);
 	test_ages();
 
 	printf("1..%u\n", passed + failed + skipped);

@@ -4,7 +4,7 @@
  * as a kernel would send them.  It needs no tc, no kernel and no root.
  *
  * What it asks of every command line: no crash; a refusal says why; what is
- * accepted says nothing twice, lies within the kernel's own limits
+ * accepted says nothing twice (but for tags of VLANs), lies within the kernel's own limits
  * (include/net/dualpi2.h) and has the value that the words say; its text leads
  * to the same message again; its JSON is well-formed.  Of options and
  * statistics: no crash, no byte read beyond the attribute, well-formed JSON, and
@@ -32,7 +32,7 @@
 #include <net/dualpi2.h>
 
 #define FUZZ_BYTES	4096
-#define FUZZ_WORDS	40
+#define FUZZ_WORDS	64
 #define FUZZ_DEPTH	8
 #define FUZZ_KEYS	64
 #define FUZZ_TYPES	64	/* of attributes, those of the extension from 32 */
@@ -71,8 +71,8 @@ static __u64 fuzz_state;
 static const struct {
 	unsigned int type;
 	unsigned int size;
-	__u32 min;
-	__u32 max;
+	__s64 min;		/* below 0: the attribute is signed */
+	__s64 max;
 	const char *json_key;	/* of an integer */
 } fuzz_knobs[] = {
 	{ TCA_DUALPI2_LIMIT, 4, DUALPI2_LIMIT_PKTS_MIN, U32_MAX, "limit" },
@@ -112,18 +112,41 @@ static const struct {
 	  DUALPI2_HIST_US_MAX, "hist-l" },
 	{ FUZZ_EXT + TCA_DUALPI2_EXT_REPORT, 4, DUALPI2_REPORT_US_MIN, U32_MAX,
 	  "overload-report" },	/* or 0 */
+	{ FUZZ_EXT + TCA_DUALPI2_EXT_BANDWIDTH, 8, DUALPI2_BANDWIDTH_MIN,
+	  DUALPI2_BANDWIDTH_MAX, "bandwidth" },	/* or 0 */
+	{ FUZZ_EXT + TCA_DUALPI2_EXT_FRAMING, 1, 0, TC_DUALPI2_FRAMING_MAX,
+	  NULL },
+	{ FUZZ_EXT + TCA_DUALPI2_EXT_OVERHEAD, 4, DUALPI2_OVERHEAD_MIN,
+	  DUALPI2_OVERHEAD_MAX, "overhead" },
+	{ FUZZ_EXT + TCA_DUALPI2_EXT_MPU, 4, 0, DUALPI2_MPU_MAX, "mpu" },
+	{ FUZZ_EXT + TCA_DUALPI2_EXT_INGRESS, 1, 0, 1, NULL },
+	{ FUZZ_EXT + TCA_DUALPI2_EXT_NQB, 8, 0, INT64_MAX, NULL }, /* or more */
+	{ FUZZ_EXT + TCA_DUALPI2_EXT_BURST_MAX, 4, 0, DUALPI2_BURST_MAX_US_MAX,
+	  "burst-max" },
 };
 
 /* The values of a message by type. */
 struct fuzz_values {
 	__u64 given;
-	__u32 val[FUZZ_TYPES];
+	__u64 val[FUZZ_TYPES];
 };
 
 #define FUZZ_BIT(type)	(UINT64_C(1) << (type))
 #define FUZZ_L4S	(FUZZ_EXT + TCA_DUALPI2_EXT_L4S)
 #define FUZZ_P_CMAX	(FUZZ_EXT + TCA_DUALPI2_EXT_P_CMAX)
 #define FUZZ_REPORT	(FUZZ_EXT + TCA_DUALPI2_EXT_REPORT)
+#define FUZZ_BANDWIDTH	(FUZZ_EXT + TCA_DUALPI2_EXT_BANDWIDTH)
+#define FUZZ_FRAMING	(FUZZ_EXT + TCA_DUALPI2_EXT_FRAMING)
+#define FUZZ_OVERHEAD	(FUZZ_EXT + TCA_DUALPI2_EXT_OVERHEAD)
+#define FUZZ_MPU	(FUZZ_EXT + TCA_DUALPI2_EXT_MPU)
+#define FUZZ_INGRESS	(FUZZ_EXT + TCA_DUALPI2_EXT_INGRESS)
+#define FUZZ_NQB	(FUZZ_EXT + TCA_DUALPI2_EXT_NQB)
+
+static bool fuzz_is_raw(const struct fuzz_values *values)
+{
+	return (values->given & FUZZ_BIT(FUZZ_FRAMING)) &&
+	       values->val[FUZZ_FRAMING] == TC_DUALPI2_FRAMING_RAW;
+}
 
 static int fuzz_knob(unsigned int type)
 {
@@ -133,6 +156,18 @@ static int fuzz_knob(unsigned int type)
 		if (fuzz_knobs[i].type == type)
 			return i;
 	return -1;
+}
+
+static bool fuzz_in_knob(unsigned int knob, __u64 val)
+{
+	unsigned int type = fuzz_knobs[knob].type;
+
+	if (type == FUZZ_NQB)
+		return true;
+	if (!val && (type == FUZZ_REPORT || type == FUZZ_BANDWIDTH))
+		return true;
+	return (__s64)val >= fuzz_knobs[knob].min &&
+	       (__s64)val <= fuzz_knobs[knob].max;
 }
 
 /* As the kernel would take it, or the reason why it would not. */
@@ -164,17 +199,19 @@ static bool fuzz_read_nest(const struct rtattr *nest, unsigned int first,
 		to->given |= FUZZ_BIT(type);
 		to->val[type] = 0;
 		memcpy(&to->val[type], RTA_DATA(rta), RTA_PAYLOAD(rta));
-		if ((to->val[type] < fuzz_knobs[knob].min ||
-		     to->val[type] > fuzz_knobs[knob].max) &&
-		    (to->val[type] || type != FUZZ_REPORT))
-			return FUZZ_FAIL("attribute %u is %u, out of range",
-					 type, to->val[type]);
+		if (fuzz_knobs[knob].min < 0)
+			to->val[type] = (__s32)to->val[type];
+		if (!fuzz_in_knob(knob, to->val[type]))
+			return FUZZ_FAIL("attribute %u is %lld, out of range",
+					 type, (long long)to->val[type]);
 	}
 	if (len > 0)
 		return FUZZ_FAIL("bytes left over in the message");
 	if ((to->given & FUZZ_BIT(TCA_DUALPI2_STEP_THRESH_PKTS)) &&
 	    (to->given & FUZZ_BIT(TCA_DUALPI2_STEP_THRESH_US)))
 		return FUZZ_FAIL("step_thresh is both time and packets");
+	if (fuzz_is_raw(to) && (to->val[FUZZ_OVERHEAD] || to->val[FUZZ_MPU]))
+		return FUZZ_FAIL("raw with an overhead or an MPU");
 	return true;
 }
 
@@ -285,14 +322,27 @@ static bool fuzz_json_is_good(void)
 	return fuzz_json_members(out, 0, 0) && !strstr(out, "(null)");
 }
 
-static bool fuzz_json_has(const char *key, __u32 val)
+static bool fuzz_json_has(const char *key, __s64 val)
 {
 	char want[64];
 	const char *at;
 
-	snprintf(want, sizeof(want), "\"%s\":%u", key, val);
+	snprintf(want, sizeof(want), "\"%s\":%lld", key, (long long)val);
 	at = strstr(out, want);
 	return at && !isdigit(at[strlen(want)]);
+}
+
+static bool fuzz_json_has_dscps(__u64 dscps)
+{
+	char want[TEXT_SIZE], *to = want;
+	unsigned int i;
+
+	to += sprintf(to, "\"nqb\":[");
+	for (i = 0; i < 64; i++)
+		if (dscps & FUZZ_BIT(i))
+			to += sprintf(to, "%s%u", to[-1] == '[' ? "" : ",", i);
+	sprintf(to, "]");
+	return strstr(out, want);
 }
 
 /* Of the first queue that has delays. */
@@ -369,20 +419,27 @@ static int fuzz_parse(char *text)
 /* The value of a plain decimal number with a unit, in 2^-8 of the attribute's
  * unit, by integer arithmetic alone.
  */
-static bool fuzz_exact(const char *arg, unsigned int type, __u64 *val256)
+static bool fuzz_exact(const char *arg, unsigned int type, __s64 *val256)
 {
 	static const struct {
 		const char *name;
-		unsigned int factor;
+		__u64 factor;
 	} units[] = {
 		{ "", 1 }, { "us", 1 }, { "ms", 1000 }, { "s", 1000000 },
 		{ "p", 1 }, { "%", 1 }, { "b", 1 }, { "k", 1 << 10 },
 		{ "m", 1 << 20 }, { "g", 1 << 30 },
+		/* bits */
+		{ "bit", 1 }, { "kbit", 1000 }, { "mbit", 1000000 },
+		{ "gbit", 1000000000 }, { "tbit", 1000000000000 },
+		{ "kibit", 1 << 10 }, { "gibit", 1 << 30 }, { "bps", 8 },
+		{ "kbps", 8000 }, { "gbps", 8000000000 },
+		{ "mibps", 1 << 23 },
 	};
-	unsigned __int128 num = 0, den = 1;
+	unsigned __int128 num = 0, den = type == FUZZ_BANDWIDTH ? 8 : 1;
+	bool dot = false, negative = *arg == '-';
 	unsigned int digits = 0, i;
-	bool dot = false;
 
+	arg += negative;
 	for (; isdigit(*arg) || (*arg == '.' && !dot); arg++) {
 		if (*arg == '.') {
 			dot = true;
@@ -399,12 +456,13 @@ static bool fuzz_exact(const char *arg, unsigned int type, __u64 *val256)
 			break;
 	if (!digits || i == ARRAY_SIZE(units))
 		return false;
-	num *= (__u64)units[i].factor << 8;
+	num *= units[i].factor;
+	num <<= 8;
 	if (type == TCA_DUALPI2_ALPHA || type == TCA_DUALPI2_BETA)
 		num <<= 8;
 	num /= den;
-	*val256 = num;
-	return num >> 64 == 0;
+	*val256 = negative ? -(__s64)num : (__s64)num;
+	return num >> 62 == 0;
 }
 
 static const struct {
@@ -426,6 +484,11 @@ static const struct {
 	{ "hist_c", FUZZ_EXT + TCA_DUALPI2_EXT_HIST_C },
 	{ "hist_l", FUZZ_EXT + TCA_DUALPI2_EXT_HIST_L },
 	{ "overload_report", FUZZ_EXT + TCA_DUALPI2_EXT_REPORT },
+	{ "bandwidth", FUZZ_EXT + TCA_DUALPI2_EXT_BANDWIDTH },
+	{ "overhead", FUZZ_EXT + TCA_DUALPI2_EXT_OVERHEAD },
+	{ "mpu", FUZZ_EXT + TCA_DUALPI2_EXT_MPU },
+	{ "nqb", FUZZ_EXT + TCA_DUALPI2_EXT_NQB },
+	{ "burst_max", FUZZ_EXT + TCA_DUALPI2_EXT_BURST_MAX },
 	/* The kernel does not see these. */
 	{ "max_rtt", 0 },
 	{ "typical_rtt", 0 },
@@ -441,20 +504,117 @@ static int fuzz_value_of(const char *word)
 	return -1;
 }
 
+/* Of tc-cake(8); the first one adds to the others. */
+static const struct {
+	const char *word;
+	int overhead;
+	unsigned int mpu;
+	unsigned int framing;
+} fuzz_presets[] = {
+	{ "ether-vlan", 4, 0, 0 },
+	{ "conservative", 48, 0, TC_DUALPI2_FRAMING_ATM },
+	{ "ipoa-vcmux", 8, 0, TC_DUALPI2_FRAMING_ATM },
+	{ "ipoa-llcsnap", 16, 0, TC_DUALPI2_FRAMING_ATM },
+	{ "bridged-vcmux", 24, 0, TC_DUALPI2_FRAMING_ATM },
+	{ "bridged-llcsnap", 32, 0, TC_DUALPI2_FRAMING_ATM },
+	{ "pppoa-vcmux", 10, 0, TC_DUALPI2_FRAMING_ATM },
+	{ "pppoa-llc", 14, 0, TC_DUALPI2_FRAMING_ATM },
+	{ "pppoe-vcmux", 32, 0, TC_DUALPI2_FRAMING_ATM },
+	{ "pppoe-llcsnap", 40, 0, TC_DUALPI2_FRAMING_ATM },
+	{ "pppoe-ptm", 30, 0, TC_DUALPI2_FRAMING_PTM },
+	{ "bridged-ptm", 22, 0, TC_DUALPI2_FRAMING_PTM },
+	{ "docsis", 18, 64, TC_DUALPI2_FRAMING_NOATM },
+	{ "ethernet", 38, 84, TC_DUALPI2_FRAMING_NOATM },
+};
+
 /* Of values with units, exponents, and hexadecimal ones. */
 static const char fuzz_value_chars[] =
-	"0123456789.+-%abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	"0123456789.,+-%abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+/* Does another word of the line, before or behind, set what type is, too? */
+static bool fuzz_is_adjusted(char **argv, int argc, unsigned int type)
+{
+	static const char *const none[] = { "max_rtt", "typical_rtt", NULL };
+	const bool gains = type >= TCA_DUALPI2_TARGET &&
+			   type <= TCA_DUALPI2_BETA;
+	const bool length = type == FUZZ_OVERHEAD || type == FUZZ_MPU;
+	int i, j;
+
+	for (i = 0; i < argc; i++) {
+		for (j = 0; none[j] && gains; j++)
+			if (!strcmp(argv[i], none[j]))
+				return true;
+		if ((type == FUZZ_BANDWIDTH && !strcmp(argv[i], "unlimited")) ||
+		    (type == FUZZ_NQB && !strcmp(argv[i], "no_nqb")) ||
+		    (length && !strcmp(argv[i], "raw")))
+			return true;
+		for (j = 0; length && j < (int)ARRAY_SIZE(fuzz_presets); j++)
+			if (!strcmp(argv[i], fuzz_presets[j].word))
+				return true;
+	}
+	return false;
+}
+
+/* Each of the list in the attribute, and nothing else. */
+static bool fuzz_dscps_are(const char *arg, __u64 dscps)
+{
+	while (*arg) {
+		char *end;
+		unsigned long dscp = strtoul(arg, &end,
+					     strncasecmp(arg, "0x", 2) ? 10 : 16);
+
+		if (dscp > 63 || !(dscps & FUZZ_BIT(dscp)))
+			return false;
+		dscps &= ~FUZZ_BIT(dscp);
+		arg = end + (*end == ',');
+	}
+	return !dscps;
+}
+
+/* What a preset leads to, if nothing in the line is about the link layer but tags
+ * behind it.
+ */
+static bool fuzz_preset_is_meant(char **argv, int argc,
+				 const struct fuzz_values *got)
+{
+	static const char *const others[] = {
+		"overhead", "mpu", "raw", "noatm", "atm", "ptm",
+	};
+	int i, preset = -1, overhead = 0;
+	unsigned int j;
+
+	for (i = 0; i < argc; i++) {
+		for (j = 0; j < ARRAY_SIZE(others); j++)
+			if (!strcmp(argv[i], others[j]))
+				return true;
+		for (j = 0; j < ARRAY_SIZE(fuzz_presets); j++) {
+			if (strcmp(argv[i], fuzz_presets[j].word))
+				continue;
+			overhead += fuzz_presets[j].overhead;
+			if (j)
+				preset = j;
+		}
+	}
+	if (preset < 0)
+		return true;
+	return got->val[FUZZ_OVERHEAD] == (__u64)overhead &&
+	       got->val[FUZZ_MPU] == fuzz_presets[preset].mpu &&
+	       got->val[FUZZ_FRAMING] == fuzz_presets[preset].framing;
+}
 
 /* Does the message hold what each "word number" of the line says? */
 static bool fuzz_values_are_meant(char **argv, int argc,
 				  const struct fuzz_values *got)
 {
-	bool rtt = false;
+	unsigned int vlans = 0;
 	int i, j;
 
 	for (i = 0; i < argc; i++) {
-		rtt |= !strcmp(argv[i], "max_rtt") ||
-		       !strcmp(argv[i], "typical_rtt");
+		if (!strcmp(argv[i], "ether-vlan")) {
+			if (++vlans > 3)
+				return FUZZ_FAIL("ether-vlan is taken too often");
+			continue;
+		}
 		for (j = 0; isalpha(*argv[i]) && j < i; j++)
 			if (!strcmp(argv[i], argv[j]))
 				return FUZZ_FAIL("%.200s is taken twice",
@@ -462,7 +622,7 @@ static bool fuzz_values_are_meant(char **argv, int argc,
 	}
 	for (i = 0; i + 1 < argc; i++) {
 		int which = fuzz_value_of(argv[i]);
-		__u64 want256, got256, off;
+		__s64 want256, off;
 		unsigned int type;
 
 		if (which < 0)
@@ -472,22 +632,29 @@ static bool fuzz_values_are_meant(char **argv, int argc,
 		if (strspn(argv[i], fuzz_value_chars) != strlen(argv[i]))
 			return FUZZ_FAIL("%s takes %.200s", argv[i - 1],
 					 argv[i]);
-		/* What max_rtt overrides depends on the order. */
-		if (!type || (rtt && type >= TCA_DUALPI2_TARGET &&
-			      type <= TCA_DUALPI2_BETA))
+		/* What comes of it then depends on the order. */
+		if (!type || fuzz_is_adjusted(argv, argc, type))
 			continue;
 		if (type == TCA_DUALPI2_STEP_THRESH_US && strchr(argv[i], 'p'))
 			type = TCA_DUALPI2_STEP_THRESH_PKTS;
-		if (!fuzz_exact(argv[i], type, &want256))
+		if (type != FUZZ_NQB && !fuzz_exact(argv[i], type, &want256))
 			continue;
 		if (!(got->given & FUZZ_BIT(type)))
 			return FUZZ_FAIL("%s is not sent", argv[i - 1]);
-		got256 = (__u64)got->val[type] << 8;
-		off = got256 > want256 ? got256 - want256 : want256 - got256;
-		if (off > 128)
-			return FUZZ_FAIL("%s is sent as %u", argv[i - 1],
-					 got->val[type]);
+		if (type == FUZZ_NQB) {
+			if (!fuzz_dscps_are(argv[i], got->val[type]))
+				return FUZZ_FAIL("nqb is sent as %llx",
+						 (unsigned long long)
+						 got->val[type]);
+			continue;
+		}
+		off = (__s64)got->val[type] * 256 - want256;
+		if (off > 128 || off < -128)
+			return FUZZ_FAIL("%s is sent as %lld", argv[i - 1],
+					 (long long)got->val[type]);
 	}
+	if (!fuzz_preset_is_meant(argv, argc, got))
+		return FUZZ_FAIL("the preset is sent as %.200s", sent());
 	return true;
 }
 
@@ -512,17 +679,26 @@ static bool fuzz_is_same(const struct fuzz_values *a,
 			 const struct fuzz_values *b)
 {
 	__u64 shown = a->given;
+	unsigned int i;
 
-	/* That L4S is on, or p_cmax 0, shows in the text by nothing. */
+	/* What is off, or the default, shows in the text by nothing. */
 	if (a->val[FUZZ_L4S])
 		shown &= ~FUZZ_BIT(FUZZ_L4S);
 	if (!a->val[FUZZ_P_CMAX])
 		shown &= ~FUZZ_BIT(FUZZ_P_CMAX);
-	return shown == b->given &&
-	       (!(shown & FUZZ_BIT(FUZZ_L4S)) || !b->val[FUZZ_L4S]) &&
-	       !memcmp(a->val, b->val, FUZZ_L4S * sizeof(*a->val)) &&
-	       !memcmp(a->val + FUZZ_L4S + 1, b->val + FUZZ_L4S + 1,
-		       (FUZZ_TYPES - FUZZ_L4S - 1) * sizeof(*a->val));
+	if (!a->val[FUZZ_BANDWIDTH])
+		shown &= ~FUZZ_BIT(FUZZ_BANDWIDTH);
+	if (!a->val[FUZZ_INGRESS])
+		shown &= ~FUZZ_BIT(FUZZ_INGRESS);
+	if (fuzz_is_raw(a))
+		shown &= ~(FUZZ_BIT(FUZZ_FRAMING) | FUZZ_BIT(FUZZ_OVERHEAD) |
+			   FUZZ_BIT(FUZZ_MPU));
+	if (shown != b->given)
+		return false;
+	for (i = 0; i < FUZZ_TYPES; i++)
+		if ((shown & FUZZ_BIT(i)) && a->val[i] != b->val[i])
+			return false;
+	return true;
 }
 
 /* Text and JSON of options that a kernel takes, and the text parsed again. */
@@ -543,6 +719,10 @@ static bool fuzz_round_trip(const struct fuzz_values *want, const void *data,
 				   want->val[fuzz_knobs[i].type]))
 			return FUZZ_FAIL("JSON of %s is wrong: %.200s",
 					 fuzz_knobs[i].json_key, out);
+
+	if ((want->given & FUZZ_BIT(FUZZ_NQB)) &&
+	    !fuzz_json_has_dscps(want->val[FUZZ_NQB]))
+		return FUZZ_FAIL("JSON of nqb is wrong: %.200s", out);
 
 	if (!fuzz_print(false, false, TCA_OPTIONS, data, len))
 		return FUZZ_FAIL("options are not printed");
@@ -584,6 +764,9 @@ static bool fuzz_line(void)
 	fuzz->accepted++;
 	if (!fuzz_read(options(), &got))
 		return false;
+	if (fuzz_is_raw(&got) && (got.given & (FUZZ_BIT(FUZZ_OVERHEAD) |
+					       FUZZ_BIT(FUZZ_MPU))))
+		return FUZZ_FAIL("an overhead is sent with raw");
 	if (options()->rta_type != (TCA_OPTIONS | NLA_F_NESTED) ||
 	    NLMSG_ALIGN(options()->rta_len) != NLMSG_PAYLOAD(&msg.n, 0))
 		return FUZZ_FAIL("something else than options is sent");
@@ -675,13 +858,18 @@ static __u64 fuzz_edge(void)
 	}
 }
 
-static __u32 fuzz_in_range(unsigned int knob)
+static __u64 fuzz_in_range(unsigned int knob)
 {
-	__u32 min = fuzz_knobs[knob].min, max = fuzz_knobs[knob].max;
+	__s64 min = fuzz_knobs[knob].min, max = fuzz_knobs[knob].max;
+	unsigned int type = fuzz_knobs[knob].type;
 	__u64 val;
 
-	if (fuzz_knobs[knob].type == FUZZ_REPORT && !fuzz_below(6))
+	if ((type == FUZZ_REPORT || type == FUZZ_BANDWIDTH) && !fuzz_below(6))
 		return 0;
+	if (type == FUZZ_NQB) {
+		val = fuzz_below(2) ? fuzz_edge() : fuzz_random();
+		return val ^ FUZZ_BIT(fuzz_below(64));
+	}
 	switch (fuzz_below(6)) {
 	case 0:
 		return min;
@@ -691,9 +879,10 @@ static __u32 fuzz_in_range(unsigned int knob)
 		val = fuzz_edge();
 		break;
 	default:
-		val = fuzz_random() >> fuzz_below(32);
+		val = (((__u64)fuzz_random() << 32) | fuzz_random()) >>
+		      fuzz_below(64);
 	}
-	return min + val % ((__u64)max - min + 1);
+	return min + val % ((__u64)(max - min) + 1);
 }
 
 static const char *fuzz_number(char *buf, size_t size)
@@ -707,7 +896,9 @@ static const char *fuzz_number(char *buf, size_t size)
 		"4294967295.4999999999999999999999999999999999999999999999",
 		"4294967.2949999999999999999999999999", "0.5", "0.49999999",
 		"9007199254740992", "9007199254740993", "18446744073709551616",
-		"1e15", "\377", "%s%n", "5\t", "help",
+		"1e15", "\377", "%s%n", "5\t", "help", "-64", "-65", "45,46",
+		"0x2d", "0x2D,63,0", "1,2,3,", ",1", "1,1", "8kbit",
+		"1tbit", "0.125tbps", "18446744073709552616bps",
 	};
 
 	switch (fuzz_below(8)) {
@@ -737,14 +928,36 @@ static void fuzz_word(const char *word)
 	fuzz_put(word, strlen(word));
 }
 
+/* A list of them, in any order of two, as decimal or hexadecimal numbers. */
+static void fuzz_dscps(__u64 dscps)
+{
+	const char *before = "";
+	unsigned int i, flip = fuzz_below(64);
+	char buf[64];
+
+	for (i = 0; i < 64; i++) {
+		unsigned int dscp = i ^ flip;
+
+		if (!(dscps & FUZZ_BIT(dscp)))
+			continue;
+		snprintf(buf, sizeof(buf), fuzz_below(2) ? "%s%u" : "%s0x%x",
+			 before, dscp);
+		fuzz_word(buf);
+		before = ",";
+	}
+	fuzz_word("\n");
+}
+
 static void fuzz_make_line(void)
 {
 	static const char *const units[] = {
 		"", "", "", "", "us", "ms", "s", "sec", "usecs", "MS", "Sec",
 		"p", "pkt", "packets", "P", "k", "kb", "K", "m", "g", "GB",
 		"b", "B", "%", "hz", "ns", "bit", "x", "pp", " ", "\001",
+		"kbit", "mbit", "Gbit", "tbit", "kibit", "gibit", "bps",
+		"kbps", "gbps", "MiBps", "tibps",
 	};
-	unsigned int n = fuzz_below(8), i;
+	unsigned int n = fuzz_below(8), i, j;
 	char buf[64];
 
 	for (i = 0; i < n; i++) {
@@ -757,6 +970,9 @@ static void fuzz_make_line(void)
 		else		/* cut short */
 			fuzz_put(word, fuzz_below(strlen(word) + 1));
 		fuzz_word("\n");
+		if (!strcmp(word, "ether-vlan"))
+			for (j = fuzz_below(5); j; j--)
+				fuzz_word("ether-vlan\n");
 		if (fuzz_value_of(word) < 0 ? fuzz_below(100) : !fuzz_below(50))
 			continue;
 		/* Half of them what the option wants, or few lines are taken. */
@@ -766,9 +982,14 @@ static void fuzz_make_line(void)
 					    fuzz_with_value[which].type;
 			/* For max_rtt and typical_rtt, which have none. */
 			int knob = fuzz_knob(type ?: TCA_DUALPI2_TARGET);
-			__u32 val = fuzz_in_range(knob);
+			__u64 val = fuzz_in_range(knob);
 
-			snprintf(buf, sizeof(buf), "%u", val);
+			if (type == FUZZ_NQB) {
+				fuzz_dscps(val);
+				continue;
+			}
+			snprintf(buf, sizeof(buf), "%lld%s", (long long)val,
+				 type == FUZZ_BANDWIDTH ? "bps" : "");
 			fuzz_word(buf);
 		} else {
 			fuzz_word(fuzz_number(buf, sizeof(buf)));
@@ -809,17 +1030,22 @@ static void fuzz_attr(unsigned int type, const void *data, unsigned int len)
 static void fuzz_make_dump(void)
 {
 	unsigned int i, ext_at = 0;
-	bool pkts = fuzz_below(2);
+	bool pkts = fuzz_below(2), raw = fuzz_below(2);
 
 	for (i = 0; i < ARRAY_SIZE(fuzz_knobs); i++) {
 		unsigned int type = fuzz_knobs[i].type;
-		__u32 val = fuzz_in_range(i);
+		__u64 val = fuzz_in_range(i);
 		struct rtattr ext = { sizeof(ext),
 				      TCA_DUALPI2_EXT | NLA_F_NESTED };
 
 		if (type == TCA_DUALPI2_STEP_THRESH_PKTS ? !pkts :
 		    type == TCA_DUALPI2_STEP_THRESH_US && pkts)
 			continue;
+		if (raw && (type == FUZZ_FRAMING || type == FUZZ_OVERHEAD ||
+			    type == FUZZ_MPU))
+			val = 0;
+		else if (type == FUZZ_FRAMING && !val)
+			val = TC_DUALPI2_FRAMING_MAX;
 		if (type >= FUZZ_EXT && !ext_at) {
 			ext_at = fuzz->len;
 			fuzz_put(&ext, sizeof(ext));
@@ -917,6 +1143,11 @@ static void fuzz_make_stats(void)
 		if (nest.rta_type == TCA_DUALPI2_STATS_OVERLOAD) {
 			fuzz_numbers(nest.rta_type,
 				     sizeof(struct tc_dualpi2_overload));
+			continue;
+		}
+		if (nest.rta_type == TCA_DUALPI2_STATS_LINK) {
+			fuzz_numbers(nest.rta_type,
+				     sizeof(struct tc_dualpi2_link));
 			continue;
 		}
 		fuzz_put(&nest, sizeof(nest));

@@ -78,12 +78,38 @@ options() {
 		overload_report 100ms
 		overload_report 1234567us
 		overload_report 4294967295us
+		bandwidth 8kbit
+		bandwidth 1234567bps
+		bandwidth 40mbit
+		bandwidth 2500kbit limit 5 memlimit 60000
+		bandwidth 124999999999bps
+		bandwidth 1tbit
+		overhead -64
+		overhead 0
+		overhead 256 mpu 256 atm
+		mpu 64 ptm
+		raw
+		atm
+		noatm
+		conservative
+		docsis ether-vlan ether-vlan
+		ethernet bandwidth 1gbit ingress
+		ingress
+		nqb 0
+		nqb 63,0x2d,0
+		nqb 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
+		no_nqb
+		no_nqb no_l4s
+		burst_max 0
+		burst_max 1
+		burst_max 12345us
+		burst_max 100ms
 		max_rtt 1ms
 		max_rtt 30ms typical_rtt 30ms
 		max_rtt 300ms
 		typical_rtt 20ms
 		max_rtt 8s
-		limit 2000 memlimit 3000000 target 20ms tupdate 21ms alpha 0.25 beta 3.5 step_thresh 2ms min_qlen_step 3 coupling_factor 4 overflow drop_enqueue classic_protection 20 any_ect no_split_gso ramp 300us random p_cmax 30 hist_c 100us hist_l 9us overload_report 2s no_l4s
+		limit 2000 memlimit 3000000 target 20ms tupdate 21ms alpha 0.25 beta 3.5 step_thresh 2ms min_qlen_step 3 coupling_factor 4 overflow drop_enqueue classic_protection 20 any_ect no_split_gso ramp 300us random p_cmax 30 hist_c 100us hist_l 9us overload_report 2s bandwidth 20mbit overhead -4 mpu 64 ptm ingress nqb 2,46 burst_max 8ms no_l4s
 	END
 }
 
