@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The small harness of the lab's own tests: @test functions, a failed assertion fails, KTAP on stdout."""
+"""The small harness of tests that need no kernel: @test functions, a failed assertion fails, KTAP on stdout."""
 
 import sys
 import traceback

@@ -59,7 +59,7 @@ def queue(counters, delay=None, hist=()):
     return data
 
 
-def app(xstats=None, ext=None, c=None, l=None, overload=None, more=b"", longer=b""):
+def app(xstats=None, ext=None, c=None, l=None, overload=None, link=None, more=b"", longer=b""):
     """TCA_STATS_APP: without ext as Linux's own, without c and l as modules before 2.2.
 
     longer: bytes appended to the struct of the extension, as a later kernel may; more: attributes appended.
@@ -74,4 +74,6 @@ def app(xstats=None, ext=None, c=None, l=None, overload=None, more=b"", longer=b
         data += attr(enum("TCA_DUALPI2_STATS_C"), c, True) + attr(enum("TCA_DUALPI2_STATS_L"), l, True)
     if overload is not None:
         data += attr(enum("TCA_DUALPI2_STATS_OVERLOAD"), pack("tc_dualpi2_overload", overload))
+    if link is not None:
+        data += attr(enum("TCA_DUALPI2_STATS_LINK"), pack("tc_dualpi2_link", link))
     return data + more

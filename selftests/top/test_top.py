@@ -15,31 +15,20 @@ import struct
 import subprocess
 import sys
 import tempfile
-import traceback
 import unittest.mock
 
 import payload
 from payload import app, enum, layout, queue
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, payload.TOOLS)
+sys.path[:0] = [payload.TOOLS, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lab")]
 
+import harness  # noqa: E402
 from dualpi2_top import Trouble, cli, metrics, netlink, report, screen, stats, watch  # noqa: E402
+from harness import equal, test  # noqa: E402
 
 TOP = os.path.join(payload.TOOLS, "dualpi2-top")
 ROOT = 0xffffffff
-_tests = []
-
-
-def test(function):
-    """Register a test; its name says what it shows."""
-    _tests.append(function)
-    return function
-
-
-def equal(got, want, what=""):
-    """Fail unless got equals want."""
-    assert got == want, f"{what}{': ' if what else ''}{got!r} is not {want!r}"
 
 
 def sample(**given):
@@ -88,7 +77,8 @@ def watched(*dumps, seconds=1.0):
 def layouts_are_those_of_the_header():
     for name, fields in (("tc_dualpi2_xstats", stats.XSTATS), ("tc_dualpi2_queue_xstats", stats.QUEUE_XSTATS),
                          ("tc_dualpi2_counters", stats.COUNTERS), ("tc_dualpi2_delay", stats.DELAY + stats.DELAY_32),
-                         ("tc_dualpi2_overload", stats.OVERLOAD + stats.OVERLOAD_32)):
+                         ("tc_dualpi2_overload", stats.OVERLOAD + stats.OVERLOAD_32),
+                         ("tc_dualpi2_link", stats.LINK + stats.LINK_32)):
         equal([field for field, _ in layout(name)], list(fields), name)
         wide = sum(form == "Q" for _, form in layout(name))
         equal(all(form == "Q" for _, form in layout(name)[:wide]), True, name + " has its u64 first")
@@ -96,6 +86,7 @@ def layouts_are_those_of_the_header():
           ["magic", "size", *stats.EXT_XSTATS, *stats.EXT_XSTATS_32])
     for name, value in (("TCA_DUALPI2_STATS_C", stats.STATS_C), ("TCA_DUALPI2_STATS_L", stats.STATS_L),
                         ("TCA_DUALPI2_STATS_OVERLOAD", stats.STATS_OVERLOAD),
+                        ("TCA_DUALPI2_STATS_LINK", stats.STATS_LINK),
                         ("TCA_DUALPI2_QUEUE_COUNTERS", stats.QUEUE_COUNTERS),
                         ("TCA_DUALPI2_QUEUE_DELAY", stats.QUEUE_DELAY), ("TCA_DUALPI2_QUEUE_HIST", stats.QUEUE_HIST),
                         ("DUALPI2_CMD_OVERLOAD_BEGIN", netlink.CMD_BEGIN),
@@ -113,12 +104,14 @@ def every_field_is_read_from_its_place():
 
     counters = {"c": numbered("tc_dualpi2_counters", 1000), "l": numbered("tc_dualpi2_counters", 2000)}
     xstats, overload = numbered("tc_dualpi2_xstats", 1), numbered("tc_dualpi2_overload", 50)
+    link = numbered("tc_dualpi2_link", 70)
     ext = numbered("tc_dualpi2_ext_xstats", 100)
     del ext["magic"], ext["size"]
-    found = full(c=counters["c"], l=counters["l"], xstats=xstats, ext=ext, overload=overload)
+    found = full(c=counters["c"], l=counters["l"], xstats=xstats, ext=ext, overload=overload, link=link)
     equal(found.level, "full")
     equal(found.xstats, xstats)
     equal(found.overload, overload)
+    equal(found.link, link)
     for name in "cl":
         equal(found.queues[name].counters, counters[name], name)
     equal(found.ext, {name: value for name, value in ext.items() if "." not in name})
@@ -165,7 +158,8 @@ def longer_and_shorter_structs_are_read():
 
 @test
 def cut_payloads_never_fault():
-    whole = app(xstats={}, ext={}, c=queue({}, {}, [1]), l=queue({}, {}, [1]), overload={})
+    whole = app(xstats={}, ext={}, c=queue({}, {}, [1]), l=queue({}, {}, [1]), overload={},
+                link={"burst_ns": 1, "drain_rate": 1})
     for size in range(len(whole)):
         entry = watched([qdisc(whole[:size])], [qdisc(whole[:size])])[0]
         screen.lines([entry], 80, 0, "")
@@ -174,7 +168,7 @@ def cut_payloads_never_fault():
 
 @test
 def lying_lengths_never_fault():
-    whole = bytearray(app(xstats={}, ext={}, c=queue({}, {}, [1]), l=queue({}, {}, [1]), overload={}))
+    whole = bytearray(app(xstats={}, ext={}, c=queue({}, {}, [1]), l=queue({}, {}, [1]), overload={}, link={}))
     for at in range(256, len(whole) - 2, 2):
         for lie in (0, 3, 5, 0x7fff, 0xffff):
             changed = bytearray(whole)
@@ -437,7 +431,9 @@ def busy_entry(**given):
         return [qdisc(app(xstats={"prob": some & 0x7fffffff}, ext={"prob_c": 0x12345678, "prob_cl": 0xffffffff},
                           c=queue({name: some for name in counters}, {"max_ns": 10**10}, hist_of({95: some})),
                           l=queue({name: some for name in counters}, {"max_ns": 10**10}, hist_of({7: some})),
-                          overload={"count": 2**63, "start_ns": 1, "duration_ns": 2**63}),
+                          overload={"count": 2**63, "start_ns": 1, "duration_ns": 2**63},
+                          link=dict({name: some for name, form in layout("tc_dualpi2_link") if form == "Q"},
+                                    burst_ns=2**32 - 1, ramp_min_ns=999_999_999, ramp_max_ns=2**32 - 1)),
                       device="wlxf4f26d1b2c3d", handle=0xffff0000, parent=0xfffeffff, **given)]
 
     found = watched(dump(0), dump(10**9 + 7), dump(number))[0]
@@ -467,6 +463,40 @@ def every_width_shows_every_figure():
                        "1.80ms", "eth0 10: in 1:a", "never overloaded", "P99.9", "Classic"):
             assert wanted in shown, (width, wanted, shown)
         assert "<" not in shown, shown
+
+
+def linked(*links):
+    """Entries of a dualpi2 with these numbers of its link, one after the other."""
+    return watched(*[[qdisc(app(ext={}, c=queue({}, {}), l=queue({}, {}), link=link))] for link in links])
+
+
+@test
+def link_is_told_in_words():
+    link = {"drain_rate": 5_000_000, "throttled": 7, "nqb_arrived": 2500, "nqb_dropped": 30, "burst_ns": 4_000_000,
+            "ramp_min_ns": 600_000, "ramp_max_ns": 1_200_000, "limit_pkts": 400, "nqb_limit_bytes": 50000}
+    for width in (39, 79, 199):
+        shown = " ".join(screen.text(linked(link), width, 0, "").split())
+        for wanted in ("link 40.0 Mbit/s", "ramp 600us to 1.20ms", "burst 4.00ms", "NQB 2.50 kpkt, 30 pkt dropped"):
+            assert wanted in shown, (width, wanted, shown)
+    # What is not there, or not so now, is not said; nor what an older module does not tell.
+    shown = screen.text(linked({"ramp_max_ns": 1000}), 199, 0, "")
+    assert "ramp" in shown and not any(word in shown for word in ("link", "burst", "NQB")), shown
+    assert "ramp" not in screen.text(linked(None), 199, 0, "")
+
+
+@test
+def link_is_in_json_with_what_it_counted():
+    old, new = ({"throttled": 2**64 - 2, "nqb_arrived": 4, "nqb_dropped": 1, "drain_rate": 9},
+                {"throttled": 3, "nqb_arrived": 9, "nqb_dropped": 1, "drain_rate": 8})
+    found = report.as_json(linked(old, new), 0)["qdiscs"][0]
+    equal((found["link"]["drain_rate"], found["link"]["throttled"], found["link"]["limit_pkts"]), (8, 3, 0))
+    equal(found["link_interval"], {"throttled": 5, "nqb_arrived": 5, "nqb_dropped": 0})
+    equal(report.as_json(linked({}), 0)["qdiscs"][0]["link"]["drain_rate"], None, "a rate that was not seen yet")
+    found = report.as_json(linked(None, None), 0)["qdiscs"][0]
+    equal((found["link"], found["link_interval"]), (None, None))
+    equal(report.as_json(linked(old), 0)["qdiscs"][0]["link_interval"], None, "no interval yet")
+    equal(linked({"throttled": 9}, {"throttled": 8})[0].interval, None, "one that went back is another qdisc's")
+    equal(stats.Interval.since_start(full(link=old)).link["nqb_arrived"], 4)
 
 
 @test
@@ -666,6 +696,8 @@ def exposition(entries):
 def metrics_hold_the_counters():
     entries = watched([qdisc(app(
         xstats={"prob": 0xffffffff}, ext={"prob_c": 0, "prob_cl": 0, "unparsed": 4}, overload={"total_ns": 1500000000},
+        link={"drain_rate": 5000000, "throttled": 7, "nqb_arrived": 9, "nqb_dropped": 2, "burst_ns": 4000000,
+              "ramp_min_ns": 600000, "ramp_max_ns": 1200000, "limit_pkts": 400, "nqb_limit_bytes": 50000},
         c=queue({}, {}), l=queue({"arrived_ect1": 3, "ect_dropped_purge": 2, "marked_native": 5},
                                  {"unit_ns": 8192, "sum_ns": 5 * 10**8, "max_ns": 10**9, "beyond": 1}, [4, 2])))])
     values, types = exposition(entries)
@@ -675,7 +707,12 @@ def metrics_hold_the_counters():
             ("dualpi2_arrived_packets_total", where + ',queue="l4s",ecn="ect1"', 3),
             ("dualpi2_dropped_packets_total", where + ',queue="l4s",ecn="ect",cause="purge"', 2),
             ("dualpi2_marked_packets_total", where + ',queue="l4s",marker="native"', 5),
-            ("dualpi2_unparsed_packets_total", where, 4), ("dualpi2_overload_seconds_total", where, 1.5)):
+            ("dualpi2_unparsed_packets_total", where, 4), ("dualpi2_overload_seconds_total", where, 1.5),
+            ("dualpi2_drain_rate_bytes_per_second", where, 5000000), ("dualpi2_throttled_total", where, 7),
+            ("dualpi2_nqb_arrived_packets_total", where, 9), ("dualpi2_nqb_dropped_packets_total", where, 2),
+            ("dualpi2_burst_seconds", where, 0.004), ("dualpi2_ramp_min_seconds", where, 0.0006),
+            ("dualpi2_ramp_max_seconds", where, 0.0012), ("dualpi2_limit_packets", where, 400),
+            ("dualpi2_nqb_limit_bytes", where, 50000)):
         found = {key: number for key, number in values.items()
                  if key[0] == name and set(key[1].split(",")) == set(labels.split(","))}
         equal(list(found.values()), [value], name)
@@ -715,8 +752,11 @@ def metrics_of_old_kernels_have_no_zeros_that_are_not_counted():
     values, _ = exposition(watched([qdisc(app(ext={"l.sent": 3}))]))
     names = {name for name, _ in values}
     assert "dualpi2_forwarded_packets_total" in names and "dualpi2_arrived_packets_total" not in names
-    assert not any(name.startswith(("dualpi2_delay", "dualpi2_presented")) for name in names)
+    assert not any(name.startswith(("dualpi2_delay", "dualpi2_presented", "dualpi2_nqb", "dualpi2_ramp",
+                                    "dualpi2_throttled", "dualpi2_drain")) for name in names)
     assert not any(name.startswith("dualpi2_dropped") and 'ecn="any"' not in labels for name, labels in values)
+    names = {name for name, _ in exposition(linked({}))[0]}
+    assert "dualpi2_throttled_total" in names and "dualpi2_drain_rate_bytes_per_second" not in names
     values, _ = exposition(watched([qdisc(app(xstats={"ecn_mark": 3}), stats_bytes=9)]))
     total = {name: value for (name, _), value in values.items()}
     equal((total["dualpi2_ecn_mark_packets_total"], total["dualpi2_sent_bytes_total"]), (3, 9))
@@ -802,7 +842,7 @@ def missing_part_of_python_is_a_sentence():
 def dashboard_asks_for_metrics_that_exist():
     with open(os.path.join(payload.TOOLS, "grafana-dualpi2.json"), encoding="utf-8") as file:
         dashboard = json.load(file)
-    whole = [qdisc(app(xstats={}, ext={}, c=queue({}, {}), l=queue({}, {}), overload={}))]
+    whole = [qdisc(app(xstats={}, ext={}, c=queue({}, {}), l=queue({}, {}), overload={}, link={"drain_rate": 1}))]
     there, labels = set(), set()
     for name, words in exposition(watched(whole))[0]:
         there.add(name)
@@ -908,28 +948,12 @@ def help_and_version_are_said():
 def manual_names_every_metric():
     with open(os.path.join(payload.TOOLS, "dualpi2-top.8"), encoding="utf-8") as file:
         page = file.read().replace("\\-", "-")
-    whole = [qdisc(app(xstats={}, ext={}, c=queue({}, {}), l=queue({}, {}), overload={})),
+    whole = [qdisc(app(xstats={}, ext={}, c=queue({}, {}), l=queue({}, {}), overload={}, link={"drain_rate": 1})),
              qdisc(app(xstats={}), ifindex=3)]
     for name in exposition(watched(whole))[1]:
         assert name in page, name
 
 
-def main():
-    """Run the tests whose names have one of the program's arguments in them, or all; the exit code."""
-    chosen = [one for one in _tests if not sys.argv[1:] or any(part in one.__name__ for part in sys.argv[1:])]
-    print(f"KTAP version 1\n1..{len(chosen)}", flush=True)
-    failed = 0
-    for number, function in enumerate(chosen, 1):
-        try:
-            function()
-            print(f"ok {number} {function.__name__}", flush=True)
-        except (Exception, SystemExit):
-            failed += 1
-            print("".join(f"# {line}\n" for line in traceback.format_exc().splitlines()[-12:]), end="")
-            print(f"not ok {number} {function.__name__}", flush=True)
-    return 1 if failed or not chosen else 0
-
-
 if __name__ == "__main__":
     sys.stdout = io.TextIOWrapper(sys.stdout.buffer, "utf-8", line_buffering=True)
-    sys.exit(main())
+    sys.exit(harness.main())

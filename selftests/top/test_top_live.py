@@ -178,8 +178,10 @@ def shows_everything(columns, lines):
                 expect(wanted in words, f"{wanted} is not shown: {words}")
             expect(re.search(r"[▁▂▃▄▅▆▇]", words), "no sparkline")
             expect(re.search(r"█", words), "no sparkline that reaches the top")
-            rates = [float(value) for value in re.findall(r"([\d.]+) Mbit/s", words)]
-            note(f"rates: {rates}")
+            rates = [float(value) for value in re.findall(r"(?<!link )(?<![\d.])([\d.]+) Mbit/s", words)]
+            seen = [float(value) for value in re.findall(r"link ([\d.]+) Mbit/s", words)]
+            note(f"rates: {rates}, of the link as seen: {seen}")
+            expect(len(seen) == 1 and 9 < seen[0] < 11, "the rate of the link was not seen")
             expect(len(rates) == 2 and 9 < sum(rates) < 10.5, "the rates of both queues are not the link's 10 Mbit/s")
             screen.type("q")
             screen.expect_restored(0)
@@ -346,6 +348,30 @@ def json_percentiles_are_those_of_tc():
             delay = queue["interval"]["delay"]
             for name in ("mean", "p50", "p90", "p99", "p999", "max"):
                 expect(f'"{name}-ns": {delay[name + "_ns"]},' in shown, f"{name}: {delay} is not in {shown}")
+
+
+@test("dualpi2-top --once --json", "link")
+def json_of_the_link_is_what_the_kernel_says():
+    net = shared_net()
+    tc("qdisc add dev down root handle 10: dualpi2 bandwidth 10mbit", net.rtr)
+    try:
+        net.traffic(2, Stream("l", ecn=ECT1, bps=4e6), Stream("c", ecn=NOT_ECT, bps=8e6),
+                    Stream("n", dscp=45, bps=4e5))
+        time.sleep(1)
+        found = top_json("--since-start --json", net.rtr)["down", "10:"]
+        kernel = stats(net.rtr, "down", "10:")["link"]
+        note(kernel)
+        kernel.pop("pad", None)
+        expect_equal(found["link"], kernel, "link")
+        expect_equal(found["link"]["drain_rate"], 1250000, "that of the shaper")
+        expect(found["link"]["throttled"] and found["link"]["nqb_arrived"], f"nothing was counted: {found['link']}")
+        expect_equal(found["link_interval"], {name: kernel[name] for name in found["link_interval"]})
+        expect_equal(sorted(found["link_interval"]), ["nqb_arrived", "nqb_dropped", "throttled"], "counters")
+        shown = " ".join(top("--since-start", net.rtr).stdout.split())
+        for words in ("link 10.0 Mbit/s", "ramp ", "NQB "):
+            expect(words in shown, f"'{words}' is not in: {shown}")
+    finally:
+        tc("qdisc del dev down root", net.rtr)
 
 
 @test("dualpi2-top --json")

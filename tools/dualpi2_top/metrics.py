@@ -70,6 +70,7 @@ class Families:
                            ("mark_failed", "Packets not set to CE though they should have been.")):
             self._add("counter", f"dualpi2_{name}_packets", text, {}, sample.ext.get(name))
         self._overload(sample.overload)
+        self._link(sample.link)
         if sample.level == "basic":
             # All that Linux's own tells, in counters of 32 bits.
             self._add("counter", "dualpi2_ecn_mark_packets", "Packets set to CE, of the qdisc as a whole.", {},
@@ -92,6 +93,23 @@ class Families:
                   None if last is None else last / SECOND)
         self._add("counter", "dualpi2_overload_reports", "Reports of overload sent by netlink.", {},
                   found.get("reports"))
+
+    def _link(self, found):
+        self._add("gauge", "dualpi2_drain_rate_bytes_per_second", "Rate of the shaper, else as seen of queues that "
+                  "held packets.", {}, found.get("drain_rate") or None)
+        self._add("counter", "dualpi2_throttled", "Times that the shaper had packets wait.", {}, found.get("throttled"))
+        self._add("counter", "dualpi2_nqb_arrived_packets", "Packets that went to the L4S queue for their DSCP alone.",
+                  {}, found.get("nqb_arrived"))
+        self._add("counter", "dualpi2_nqb_dropped_packets", "Of these: dropped because of their own limit.", {},
+                  found.get("nqb_dropped"))
+        self._add("gauge", "dualpi2_nqb_limit_bytes", "Limit of these in the L4S queue, as in force.", {},
+                  found.get("nqb_limit_bytes"))
+        self._add("gauge", "dualpi2_limit_packets", "Limit of both queues, as in force.", {}, found.get("limit_pkts"))
+        for name, text in (("burst", "Bursts of L4S packets that are tolerated now."),
+                           ("ramp_min", "Delay up to which the native L4S marker is silent now."),
+                           ("ramp_max", "Delay beyond which the native L4S marker marks all now.")):
+            value = found.get(name + "_ns")
+            self._add("gauge", f"dualpi2_{name}_seconds", text, {}, None if value is None else value / SECOND)
 
     def _queue(self, name, queue):
         counters = queue.counters

@@ -86,6 +86,9 @@ def as_json(entries, unix_time):
             "total_interval": entry.interval.total if entry.interval else None,
             "probability": {name: entry.sample.probability(name) for name in ("p", "p_c", "p_cl")},
             "overload": entry.sample.overload or None,
+            "link": dict(entry.sample.link, drain_rate=entry.sample.link.get("drain_rate") or None)
+            if entry.sample.link else None,
+            "link_interval": entry.interval.link or None if entry.interval else None,
             "state": dict(entry.sample.xstats, **{name: entry.sample.ext[name] for name in stats.EXT_XSTATS[:4]
                                                   if name in entry.sample.ext}),
             "queues": {stats.QUEUE_NAMES[queue]: _queue(entry, queue) for queue in stats.QUEUES},
@@ -167,6 +170,22 @@ def overload(sample, unix_time):
         text += f", {'' if times == 1 else 'the last '}for {delay(lasted)}"
         text += f", ended {ago(max(unix_time - (start + lasted) / 1e9, 0))} ago"
     return text, False
+
+
+def link(sample):
+    """Phrases on the shaper, the native marker and NQB, as far as they are known."""
+    found = sample.link
+    phrases = []
+    if found.get("drain_rate"):
+        phrases.append(f"link {bits(8 * found['drain_rate'])}")
+    if "ramp_max_ns" in found:
+        phrases.append(f"ramp {delay(found['ramp_min_ns'])} to {delay(found['ramp_max_ns'])}")
+    if found.get("burst_ns"):
+        phrases.append(f"burst {delay(found['burst_ns'])}")
+    if found.get("nqb_arrived"):
+        phrases.append(f"NQB {count(found['nqb_arrived'], 'pkt')}" + (
+            f", {count(found['nqb_dropped'], 'pkt')} dropped" if found.get("nqb_dropped") else ""))
+    return phrases
 
 
 SPARKS = " ▁▂▃▄▅▆▇█"

@@ -119,6 +119,7 @@ def qdisc_lines(entry, width, unix_time, ascii_only=False):
     text, now = report.overload(sample, unix_time)
     if text:
         items.append((text, BAD if now else PLAIN))
+    items += [(phrase, PLAIN) for phrase in report.link(sample)]
     found = _wrapped(items, width)
     if sample.level in ("full", "counters"):
         if width >= WIDE:

@@ -22,7 +22,7 @@ QUEUE_XSTATS = ("enqueued", "enqueued_bytes", "sent", "sent_bytes", "dropped_lim
 EXT_XSTATS = ("unparsed", "filter_dropped", "gso_failed", "mark_failed", "overload_count", "overload_ns")
 EXT_XSTATS_32 = ("overload", "prob_c", "prob_cl", "pad")
 
-STATS_C, STATS_L, STATS_OVERLOAD = 2, 3, 4
+STATS_C, STATS_L, STATS_OVERLOAD, STATS_LINK = 2, 3, 4, 5
 QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST = 2, 3, 4
 
 DROP_CAUSES = ("limit", "memory", "early", "aqm", "overload", "purge")
@@ -39,6 +39,9 @@ DELAY = ("sum_ns", "max_ns", "beyond")
 DELAY_32 = ("unit_ns", "buckets", "generation", "pad")
 OVERLOAD = ("count", "total_ns", "start_ns", "duration_ns", "reports")
 OVERLOAD_32 = ("now", "pad")
+LINK = ("drain_rate", "throttled", "nqb_arrived", "nqb_dropped")
+LINK_32 = ("burst_ns", "ramp_min_ns", "ramp_max_ns", "limit_pkts", "nqb_limit_bytes", "pad")
+LINK_COUNTERS = LINK[1:]
 
 # More buckets than could be needed for 2^64 ns: a number beyond it is not one.
 MOST_BUCKETS = 512
@@ -98,6 +101,7 @@ class Sample:
         self.xstats = _fields(app[:EXT_OFFSET], (), XSTATS, XSTATS_SIGNED)
         self.ext = {}
         self.overload = {}
+        self.link = {}
         self.queues = {queue: Queue() for queue in QUEUES}
         self.level = "basic" if self.xstats else "none"
         if len(app) >= EXT_OFFSET + 8 and struct.unpack_from("=I", app, EXT_OFFSET)[0] == EXT_MAGIC:
@@ -119,6 +123,8 @@ class Sample:
                 self._queue(self.queues["c" if kind == STATS_C else "l"], data)
             elif kind == STATS_OVERLOAD:
                 self.overload.update(_fields(data, OVERLOAD, OVERLOAD_32))
+            elif kind == STATS_LINK:
+                self.link = _fields(data, LINK, LINK_32)
         if all(self.queues[queue].has_histogram() for queue in QUEUES):
             self.level = "full"
 
@@ -263,14 +269,16 @@ def bucket_begin_ns(index, unit_ns):
 class Interval:
     """What happened between two samples of one qdisc, or since its beginning.
 
-    seconds: None if unknown. queues: per queue counters (growth) and Delays or None.
+    seconds: None if unknown. counters, delays: of each queue (growth; Delays or None). link: growth of what the shaper
+    and NQB count.
     """
 
-    def __init__(self, seconds, total, counters, delays):
+    def __init__(self, seconds, total, counters, delays, link):
         self.seconds = seconds
         self.total = total
         self.counters = counters
         self.delays = delays
+        self.link = link
 
     @classmethod
     def since_start(cls, sample):
@@ -279,7 +287,8 @@ class Interval:
         delays = {queue: Delays.since_start(sample.queues[queue]) for queue in QUEUES}
         total = dict(sample.basic)
         total.update({name: sample.xstats[name] for name in ("ecn_mark", "step_marks") if name in sample.xstats})
-        return cls(None, total, counters, delays)
+        link = {name: sample.link[name] for name in LINK_COUNTERS if name in sample.link}
+        return cls(None, total, counters, delays, link)
 
     @classmethod
     def between(cls, new, old, seconds):
@@ -292,10 +301,13 @@ class Interval:
         for name in ("ecn_mark", "step_marks"):
             if name in new.xstats and name in old.xstats:
                 total[name] = difference(new.xstats[name], old.xstats[name], 32)
-        if None in counters.values() or None in total.values() or (old.level == "full") != (new.level == "full"):
+        link = {name: difference(new.link[name], old.link[name]) for name in LINK_COUNTERS
+                if name in new.link and name in old.link}
+        if None in (*counters.values(), *total.values(), *link.values()) or (old.level == "full") != (
+                new.level == "full"):
             return None
         delays = {queue: Delays.between(new.queues[queue], old.queues[queue]) for queue in QUEUES}
-        return cls(seconds, total, counters, delays)
+        return cls(seconds, total, counters, delays, link)
 
     def rate(self, queue, name):
         """Growth of a counter per second, None if unknown; queue None: of the qdisc."""
