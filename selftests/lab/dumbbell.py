@@ -3,10 +3,11 @@
 """Run one job, a dumbbell experiment, inside a test machine and leave its raw data.
 
 snd ---- rtr ==== rcv: the link rtr-rcv has the rate, through htb with bursts of
-one packet, and the queue discipline under test as its child.  The base RTTs are
-netem's, one for each that groups of flows have, on the way back.  traffic.py
-makes the flows, paced by fq.  Every packet is seen before and behind the queue
-by delaymeter.
+one packet, and the queue discipline under test as its child; or by that queue
+discipline alone, where it shapes by itself.  The base RTTs are netem's, one for
+each that groups of flows have, on the way back.  traffic.py makes the flows, paced
+by fq.  Every packet is seen before and behind the queue by delaymeter.  Where
+packets come in aggregates there is a name space agg between snd and rtr.
 
 A job is a JSON file (--job); the options --rate, --rtt, --aqm and --flow are a
 short way to write one of one L4S and one Classic class of flows.  This is the
@@ -30,6 +31,7 @@ NETS = ("snd", "rtr", "rcv")
 FORMAT = 1
 # prio has no more bands, and one is needed for each round-trip time.
 MOST_RTTS = 16
+SHAPERS = ("htb", "own")
 # An address ends with the number of the flow.
 MOST_FLOWS = 250
 PACKET_BITS = 1514 * 8
@@ -39,7 +41,9 @@ TCP_MEMORY = "net.ipv4.tcp_rmem='4096 131072 33554432' net.ipv4.tcp_wmem='4096 1
 # What a job must have, and its groups by kind. Times are seconds after the start of the run, rates are tc's. "stop" may
 # be null, "changes" is a list of {"at", "rate"} of the link, "module" is one to load before, or null, "qdisc" what
 # stands after `tc qdisc add ... handle 10:`. "ecn" of TCP and web is off, classic (ECT(0)) or l4s (rewritten to
-# ECT(1)), of UDP not-ect, ect0 or ect1; the "rate" of UDP is that of its payload. Other keys are kept as they are.
+# ECT(1)), of UDP not-ect, ect0 or ect1; the "rate" of UDP is that of its payload. There may be "shaper", which is "own"
+# where the qdisc has the link's rate itself ("bandwidth RATE"), and in a group "aggregate_ms": its packets arrive
+# together, so many ms after the first of them was sent. Other keys are kept as they are.
 KEYS = {
     "": {"format", "rate", "changes", "module", "qdisc", "warmup", "seconds", "groups", "seed"},
     "tcp": {"name", "kind", "cc", "ecn", "rtt_ms", "count", "start", "stop"},
@@ -128,6 +132,10 @@ def read_job(path):
             fail(f"the link's rate is {rate}; it must be more than nothing")
     if len({g["rtt_ms"] for g in job["groups"]}) > MOST_RTTS:
         fail(f"more than {MOST_RTTS} different round-trip times; give groups the same")
+    if len(aggregated(job)) >= MOST_RTTS:
+        fail(f"{len(aggregated(job))} groups come in aggregates; at most {MOST_RTTS - 1} can")
+    if job.get("shaper", "htb") not in SHAPERS:
+        fail(f"the job's shaper is '{job['shaper']}'; there are {', '.join(SHAPERS)}")
     return job
 
 
@@ -157,21 +165,30 @@ def allow_congestion_control(job):
     run("sysctl -qw net.ipv4.tcp_allowed_congestion_control='" + " ".join([*allowed, *wanted]) + "'")
 
 
+def aggregated(job):
+    """[(number of the group, ms)] of the groups whose packets come in aggregates."""
+    return [(n, g["aggregate_ms"]) for n, g in enumerate(job["groups"], 1) if g.get("aggregate_ms")]
+
+
 def build_topology(job):
     """Name spaces, links without offloads, fq at the sender and the delays on the way back."""
-    for name in NETS:
+    links = [("snd", "rtr"), ("rtr", "rcv")]
+    if aggregated(job):
+        links[:1] = [("snd", "agg"), ("agg", "rtr")]
+    for name in dict.fromkeys(n for link in links for n in link):
         run(f"ip netns add {name}")
-    for a, b in (("snd", "rtr"), ("rtr", "rcv")):
-        run(f"ip link add to_{b} netns {a} type veth peer name to_{a} netns {b}")
-        for name, dev in ((a, f"to_{b}"), (b, f"to_{a}")):
-            in_ns(name, f"ethtool -K {dev} tso off gso off gro off")
-            # One address at both ends spares asking for it, which would hold each flow's first packet for an RTT.
-            in_ns(name, f"ip link set {dev} address 02:00:00:00:00:01 arp off txqueuelen 10000 up")
-    for name in NETS:
         in_ns(name, "ip link set lo up")
         in_ns(name, "sysctl -qw net.ipv4.ip_forward=1 net.ipv4.tcp_no_metrics_save=1 "
                     "net.ipv4.tcp_ecn=0 net.ipv6.conf.all.disable_ipv6=1 net.ipv4.ip_local_port_range='1024 65000' "
                     f"{TCP_MEMORY}")
+    for a, b in links:
+        # As if agg were not there.
+        ends = [(a, "to_" + ("rtr" if b == "agg" else b)), (b, "to_" + ("snd" if a == "agg" else a))]
+        run("ip link add {1} netns {0} type veth peer name {3} netns {2}".format(*ends[0], *ends[1]))
+        for name, dev in ends:
+            in_ns(name, f"ethtool -K {dev} tso off gso off gro off")
+            # One address at both ends spares asking for it, which would hold each flow's first packet for an RTT.
+            in_ns(name, f"ip link set {dev} address 02:00:00:00:00:01 arp off txqueuelen 10000 up")
     in_ns("rtr", "ip addr add 10.8.0.1/16 dev to_snd")
     in_ns("rtr", "ip addr add 10.9.0.1/16 dev to_rcv")
     in_ns("snd", "ip route add default via 10.8.0.1 onlink dev to_rtr")
@@ -181,6 +198,22 @@ def build_topology(job):
                  "quantum 1514 initial_quantum 1514")
     in_ns("rcv", f"tc qdisc add dev to_rtr root handle 1: prio bands {MOST_RTTS} priomap{' 0' * 16}")
     set_rtts(job, "add")
+    if aggregated(job):
+        build_aggregation(job)
+
+
+def build_aggregation(job):
+    """Hold the packets of the groups that want it in agg, each group's by itself, and let them go together."""
+    in_ns("agg", "ip route add 10.8.0.0/16 dev to_snd")
+    in_ns("agg", "ip route add default dev to_rtr")
+    # Other packets take band 1, which never holds one, because the device has no rate.
+    in_ns("agg", f"tc qdisc add dev to_rtr root handle 1: prio bands {MOST_RTTS} priomap{' 0' * 16}")
+    for band, (net, time_ms) in enumerate(aggregated(job), 2):
+        slot = f"{time_ms * 1000:.0f}us"
+        in_ns("agg", f"tc qdisc add dev to_rtr parent 1:{band:x} handle {0x10 + band:x}: netem limit 100000 "
+                     f"slot {slot} {slot}")
+        in_ns("agg", f"tc filter add dev to_rtr parent 1: protocol ip u32 match ip src 10.8.{net}.0/24 "
+                     f"flowid 1:{band:x}")
 
 
 def jitter_us(job):
@@ -247,17 +280,23 @@ def add_flows(job):
     return flows
 
 
-def set_rate(rate, verb="change"):
-    """The link's rate, in tc's words; verb is "add" for the first time."""
+def set_rate(job, rate, tc, verb="change"):
+    """The link's rate, in tc's words, where htb has it; verb is "add" for the first time."""
+    if job.get("shaper") == "own":
+        in_ns("rtr", f"{tc} qdisc {verb} dev to_rcv root handle 10: {job['qdisc'].split()[0]} bandwidth {rate}")
+        return
     in_ns("rtr", f"tc class {verb} dev to_rcv parent 1: classid 1:10 htb rate {rate} ceil {rate} "
                  "burst 1514 cburst 1514 quantum 1514")
 
 
 def build_bottleneck(job, tc):
     """The link and the qdisc under test; returns the command that made the latter."""
-    in_ns("rtr", "tc qdisc add dev to_rcv root handle 1: htb default 10 direct_qlen 1000")
-    set_rate(job["rate"], "add")
-    command = f"{tc} qdisc add dev to_rcv parent 1:10 handle 10: {job['qdisc']}"
+    where = "root"
+    if job.get("shaper") != "own":
+        where = "parent 1:10"
+        in_ns("rtr", "tc qdisc add dev to_rcv root handle 1: htb default 10 direct_qlen 1000")
+        set_rate(job, job["rate"], tc, "add")
+    command = f"{tc} qdisc add dev to_rcv {where} handle 10: {job['qdisc']}"
     done = subprocess.run(f"ip netns exec rtr {command}", shell=True, text=True, capture_output=True)
     if done.returncode:
         kind = job["qdisc"].split()[0]
@@ -321,7 +360,7 @@ def measure(job, flows, delaymeter, tc):
     total = job["warmup"] + job["seconds"]
     # The statistics come first where a change of the rate is due at the same time.
     todo = [(job["warmup"], lambda: result.update(before=queue_stats(tc))),
-            *((c["at"], lambda rate=c["rate"]: set_rate(rate)) for c in job["changes"]),
+            *((c["at"], lambda rate=c["rate"]: set_rate(job, rate, tc)) for c in job["changes"]),
             *((n, lambda n=n: print(f"progress {n}/{total}", flush=True)) for n in range(1, int(total) + 1)),
             (total, lambda: result.update(after=queue_stats(tc)))]
     for when, function in sorted(todo, key=lambda item: item[0]):

@@ -29,6 +29,8 @@ CE = 3
 L4S = ("l4s", "ect1")  # a group's "ecn"; the others are Classic
 DELAY_LEVELS = {"p1": 1, "p25": 25, "p50": 50, "p75": 75, "p90": 90, "p99": 99, "p99_9": 99.9}
 SAMPLE_LEVELS = {"p1": 1, "p25": 25, "p75": 75, "p99": 99}
+# Packets of an aggregate are no further apart than this; on the way to the router nothing delays one of them.
+TOGETHER_NS = 10_000
 # Buckets are linear within an octave: at most 1/128 wide, and exact below 128 ns.
 BUCKETS_BITS = 7
 # What tc prints of a queue's delays, and what that is called here.
@@ -169,6 +171,20 @@ def mean_rates(job):
     return np.diff(until[last] + (edges - times[last]) * rates[last])
 
 
+def aggregates(arrived_ns):
+    """What arrived together: how many times, packets of one, ms from the first to the last of one and between firsts.
+
+    arrived_ns: times of arrival, in any order.
+    """
+    times = np.sort(arrived_ns).astype(np.int64)
+    first = np.flatnonzero(np.diff(times, prepend=-TOGETHER_NS - 1) > TOGETHER_NS)
+    last = np.append(first[1:], len(times))[:len(first)] - 1
+    levels = {"p1": 1, "p50": 50, "p99": 99}
+    return {"count": len(first), "packets": describe((last - first + 1)[1:-1], levels),
+            "long_ms": describe((times[last] - times[first]) / 1e6, levels),
+            "apart_ms": describe(np.diff(times[first]) / 1e6, levels)}
+
+
 class Run:
     """The packets of one run that left, or were lost, in the seconds measured; times in ns since these began."""
 
@@ -176,6 +192,8 @@ class Run:
         self.job = run["job"]
         self.begin = run["start_ns"] + round(self.job["warmup"] * 1e9)
         self.seconds = self.job["seconds"]
+        arrived = np.concatenate((came, lost))
+        self.arrived = arrived[self.during(arrived["ns"])]
         inside = self.during(went["ns"])
         came, went = came[inside], went[inside]
         lost = lost[self.during(lost["ns"])]
@@ -266,6 +284,9 @@ class Run:
             own["window_bytes"] = own["mbit_per_flow"] * 1e6 / 8 * (own["delay_ms"]["mean"] + group["rtt_ms"]) / 1e3 \
                 if own["packets"] else None
             own["jain"] = jain(rates)
+            if group.get("aggregate_ms"):
+                mine = self.arrived["saddr"] >> 8 & 0xff == number
+                own["aggregates"] = aggregates(self.arrived["ns"][mine])
             groups[group["name"]] = own
             rows += more
             buckets += [(group["name"], *row) for row in histogram(delay)]

@@ -36,6 +36,9 @@ DROPS_WITHIN = 0.10         # drops of both classes in overload
 OVERLOAD_PCT = 25           # Classic drop from which on it is overload: 100 % / k^2 with k = 2
 ALWAYS_MARKED_PCT = 99      # the papers' 100 % of L4S marks in overload, less what is between two updates
 OWN_LEVELS = ("p50", "p90", "p99", "p99_9")
+SHAPER_RATIO = 0.7          # L P99 with the shaper of its own, of that below htb
+BURST_MBIT = 36             # of 40, for an L4S flow that comes in aggregates
+SMOOTH_WITHIN = 0.02        # L P99 with tolerance of bursts, of that without, where there are none
 OWN_WITHIN_PCT = 6          # P99 as the qdisc has it, of the one seen: half of the widest bucket
 START_S = 5                 # of a run: flows in slow start; the papers leave out this and more
 FEW_MBIT = 5                # "within a few Mbit/s" of 47.5: 5 % of the link
@@ -387,8 +390,9 @@ def deploy_flows_rows(cells):
 # function from cells to checks; no check means that no run shows it.
 
 def ours_with(cells, experiment=None):
-    """Our cells of one experiment, or of all; the smoke runs are too short to prove anything."""
-    return [c for c in cells if c.aqm == OURS and experiment in (None, c.experiment) and c.experiment != "smoke"]
+    """Our cells of one experiment, or of all: but for the smoke runs, too short to prove anything, and bursts."""
+    return [c for c in cells if c.aqm == OURS and experiment in (None, c.experiment)
+            and c.experiment not in ("smoke", "bursts")]
 
 
 def named(cell):
@@ -799,6 +803,81 @@ both(utilization_pct, 2)[1], both(rate_ratio, 2)[1]])
     return rows
 
 
+# The shaper, and bursts
+
+SHAPER, NO_BURST = "dualpi2-shaper", "dualpi2-no-burst"
+SHAPER_FIGURES = (("L mean ms", a_mean_ms, 3), ("L P99 ms", a_p99_ms, 3), ("C mean ms", b_mean_ms, 2),
+                  ("C P99 ms", b_p99_ms, 2), ("rate L : C", rate_ratio, 2), ("utilization %", utilization_pct, 2))
+
+
+def by_case(cells, experiment):
+    """{case: {aqm: cell}} of one experiment, in the order of the results."""
+    found = {}
+    for cell in cells:
+        if cell.experiment == experiment:
+            found.setdefault(cell.case, {})[cell.aqm] = cell
+    return dict(sorted(found.items(), key=lambda item: (next(iter(item[1].values())).one.rate_mbit, item[0])))
+
+
+def over_value(value, other):
+    """The mean of a Value over that of another one, as a Value; None without both."""
+    return results.Value(*(value.mean / other.mean,) * 3, 1) if value and other and other.mean else None
+
+
+def shaper_rows(cells):
+    """A Row for each link: L P99 of our shaper over that of our qdisc and of the kernel's below htb."""
+    rows = []
+    for case, aqms in by_case(cells, "shaper").items():
+        p99 = {aqm: cell.value(a_p99_ms) for aqm, cell in aqms.items()}
+        checks = [Check(what, over_value(p99.get(SHAPER), p99.get(aqm)), most=SHAPER_RATIO, judged=judged)
+                  for what, aqm, judged in (("of ours below htb", OURS, False), ("of the kernel's", IN_TREE, True))
+                  if p99.get(SHAPER) and p99.get(aqm)]
+        texts = {c.what: cell_text(c, 2) for c in checks}
+        rows.append(Row([case], checks or None, [
+            *(shown(p99.get(aqm)) for aqm in (SHAPER, OURS, IN_TREE)),
+            texts.get("of ours below htb", "–"), texts.get("of the kernel's", "–")]))
+    return rows
+
+
+def shaper_table(cells):
+    """All figures of each run with a shaper, [[text]]."""
+    return [[case, aqm, *(shown(cell.value(figure), digits) for _, figure, digits in SHAPER_FIGURES)]
+            for case, aqms in by_case(cells, "shaper").items() for aqm, cell in aqms.items()]
+
+
+def aggregated(cell):
+    """Whether the first group comes in aggregates."""
+    return bool(cell.job["groups"][0].get("aggregate_ms"))
+
+
+def burst_rows(cells):
+    """A Row for each case: an L4S flow alone in aggregates has its link, a smooth one the P99 that it would have."""
+    rows = []
+    for case, aqms in by_case(cells, "bursts").items():
+        checks, one = [], next(iter(aqms.values()))
+        for aqm in (OURS, SHAPER):
+            if aqm not in aqms:
+                continue
+            if aggregated(one):
+                judged = len(one.job["groups"]) == 1
+                checks.append(Check(f"{aqm}: L Mbit/s", aqms[aqm].value(lambda r: r.of("A", "mbit")), BURST_MBIT,
+                                    judged=judged))
+            elif aqm == OURS and NO_BURST in aqms:
+                checks.append(Check("L P99, of that with burst_max 0", over_value(
+                    *(aqms[a].value(a_p99_ms) for a in (aqm, NO_BURST))), 1 - SMOOTH_WITHIN, 1 + SMOOTH_WITHIN))
+        rows.append(Row([case], checks or None, ["; ".join(f"{c.what} {cell_text(c, 2)}" for c in checks) or "–"]))
+    return rows
+
+
+def burst_table(cells):
+    """All figures of each run with bursts, [[text]]."""
+    return [[case, aqm, shown(cell.value(lambda r: r.of("A", "mbit")), 2),
+             *(shown(cell.value(f), d) for f, d in ((utilization_pct, 2), (a_mean_ms, 3), (a_p99_ms, 3))),
+             shown(cell.value(lambda r: r.summary["groups"]["A"].get("aggregates", {}).get("packets", {}).get("mean")),
+                   1)]
+            for case, aqms in by_case(cells, "bursts").items() for aqm, cell in aqms.items()]
+
+
 # The lab itself
 
 def repeated(cells, again):
@@ -912,10 +991,34 @@ def verdict_table(head, rows, experiment=None):
     return "\n\n".join(parts + [f"Not run: {left}.{hint}"] * bool(left))
 
 
+def shaper_parts(cells, rows):
+    """The section on the shaper, as a list of paragraphs."""
+    parts = [f"## The shaper of its own\n\nOne flow each, L is DCTCP. To reach: L P99 ≤ {SHAPER_RATIO} of that of the "
+             "kernel's dualpi2 below htb; of ours below htb it is a value."]
+    if not rows:
+        return [*parts, "Not run. `scripts/lab.sh run shaper` runs it."]
+    return [*parts, verdict_table(["link, RTT", "L P99 ms: own shaper", "ours below htb", "the kernel's below htb",
+                                   "of ours", "of the kernel's", "", "why"], rows, "shaper"),
+            markdown(["link, RTT", "", *(name for name, *_ in SHAPER_FIGURES)], shaper_table(cells))]
+
+
+def burst_parts(cells, rows):
+    """The section on bursts, as a list of paragraphs."""
+    parts = ["## Bursts\n\n40 Mbit/s; the case is aggregation (0: none), RTT, and what is beside the L4S flow. "
+             f"To reach: alone, in aggregates, ≥ {BURST_MBIT} Mbit/s with the defaults; without aggregation L P99 as "
+             f"with burst_max 0, within {SMOOTH_WITHIN:.0%}."]
+    if not rows:
+        return [*parts, "Not run. `scripts/lab.sh run bursts` runs it."]
+    return [*parts, verdict_table(["case", "", "", "why"], rows, "bursts"),
+            markdown(["case", "AQM", "L Mbit/s", "utilization %", "L mean ms", "L P99 ms", "packets in an aggregate"],
+                     burst_table(cells))]
+
+
 def page(cells, pictures=None, again=()):
     """The report as Markdown; `pictures`: {figure: file or None}, left out if None; `again`: cells of repeated runs."""
     fig8 = {aqm: fig8_rows(cells, aqm) for aqm in PAPER_AQMS}
     fig12, statements, own = fig12_rows(cells), statement_rows(cells), lab_rows(cells, again)
+    shaper, bursts = shaper_rows(cells), burst_rows(cells)
     all_runs = [r for c in cells for r in c.runs]
     mixed = store.mixtures((c.experiment, c.case, c.aqm, r.job["seed"], r.path, r.meta) for c in cells for r in c.runs)
     made = sorted({f"commit {(r.meta.get('commit') or 'unknown')[:12]}{' with changes' * bool(r.meta.get('dirty'))}, "
@@ -933,7 +1036,8 @@ def page(cells, pictures=None, again=()):
         "\"value\": the paper gives no number to reach.",
         markdown(["", "reached", "missed", "not run", "value"], [
             *([f"Fig. 8, {aqm}", *count(rows)] for aqm, rows in fig8.items()),
-            ["Fig. 12", *count(fig12)], ["statements", *count(statements)], ["the lab itself", *count(own)]])]
+            ["Fig. 12", *count(fig12)], ["statements", *count(statements)], ["the shaper", *count(shaper)],
+            ["bursts", *count(bursts)], ["the lab itself", *count(own)]])]
     for aqm, rows in fig8.items():
         parts.append(f"## Fig. 8, {aqm}\n\n" + (
             "To reach: A (L4S) mean and P99 ≤ the paper's, utilization ≥, rate ratio within 20 % of it or closer to 1 "
@@ -953,6 +1057,7 @@ def page(cells, pictures=None, again=()):
     parts.append("## Ours / the one in the kernel")
     rows = in_tree_rows(cells)
     parts.append(markdown(["cell", "A P99 ms", "ratio", "utilization %", "A : B"], rows) if rows else "Not run.")
+    parts += shaper_parts(cells, shaper) + burst_parts(cells, bursts)
     parts.append("## Partial deployment\n\n100 Mbit/s, 10 ms, A is L4S. The paper's rates are goodput (5 % less), its "
                  "delays the senders' smoothed RTT less the base RTT.")
     rows = deploy_rows(cells)

@@ -18,6 +18,8 @@ CCS = ("dctcp", "cubic", "reno", "bbr")
 TCP_ECN = ("l4s", "classic", "off")
 UDP_ECN = ("ect1", "ect0", "not-ect")
 MODULES = ("dualpi2", "dualpi2-in-tree")
+SHAPERS = ("own",)
+OWN_RATE = "bandwidth {rate}"  # what a change of the rate says again
 NOT_SCENARIOS = ("aqms", "senders")
 FRAME, MTU = 1514, 1500
 
@@ -76,15 +78,15 @@ CASE = {"name": NAME, "over": TABLE, "aqms": NAMES, "rate": RATE_TEXT, "changes"
         "group": TABLES}
 CHANGE = {"at": ABOVE_0, "rate": RATE_TEXT}
 COMMON = {"name": NAME, "kind": one_of(("tcp", "udp", "web")), "rtt_ms": TIME, "count": COUNT, "start": TIME,
-          "stop": ABOVE_0}
+          "stop": ABOVE_0, "aggregate_ms": TIME}
 GROUPS = {"tcp": COMMON | {"sender": TEXT},
           "udp": COMMON | {"ecn": one_of(UDP_ECN), "rate": RATE_TEXT, "payload": POSITIVE},
           "web": COMMON | {"sender": TEXT, "per_second": ABOVE_0, "alpha": ABOVE_0, "least": POSITIVE,
                            "most": POSITIVE}}
 # Keys that may be missing, wherever they stand.
 OPTIONAL = {"keep_raw", "values", "over", "aqms", "changes", "buffer_bdp", "kind", "count", "start", "stop", "payload",
-            "alpha", "least", "most", "module", "l4s"}
-AQM = {"qdisc": TEXT, "module": one_of(MODULES), "l4s": SWITCH, "values": TABLE}
+            "alpha", "least", "most", "module", "l4s", "shaper", "aggregate_ms"}
+AQM = {"qdisc": TEXT, "module": one_of(MODULES), "l4s": SWITCH, "shaper": one_of(SHAPERS), "values": TABLE}
 SENDER = {"cc": one_of(CCS), "ecn": one_of(TCP_ECN)}
 CHOICE = {"on_l4s": TEXT, "elsewhere": TEXT}
 # Appendix C of the DualPI2 paper has the sizes of web objects.
@@ -135,6 +137,8 @@ def aqms(directory=DIRECTORY):
     for name, aqm in found.items():
         check({"name": name, name: aqm}, {"name": NAME, name: TABLE}, "aqms.toml")
         check(aqm, AQM, f"aqms.toml: {name}")
+        if "shaper" in aqm and OWN_RATE not in aqm["qdisc"]:
+            raise ScenarioError(f"aqms.toml: {name}: shaper = {aqm['shaper']!r} needs '{OWN_RATE}' in qdisc")
     return found
 
 
@@ -258,10 +262,11 @@ class Experiment:
             if group["start"] >= warmup + seconds or (group["stop"] or math.inf) <= group["start"]:
                 raise ScenarioError(f"{where}: group {group['name']} has no time between its start and its stop or "
                                     f"the end at {warmup + seconds} s")
-        return {"format": 1, "experiment": self.name, "case": case["name"], "aqm": aqm_name, "seed": seed,
-                "rate": case["rate"], "changes": changes, "module": aqm.get("module"),
-                "qdisc": self._qdisc(case, variables, aqm_name, rtt, where), "warmup": warmup, "seconds": seconds,
-                "groups": groups}
+        job = {"format": 1, "experiment": self.name, "case": case["name"], "aqm": aqm_name, "seed": seed,
+               "rate": case["rate"], "changes": changes, "module": aqm.get("module"),
+               "qdisc": self._qdisc(case, variables, aqm_name, rtt, where), "warmup": warmup, "seconds": seconds,
+               "groups": groups}
+        return job | ({"shaper": aqm["shaper"]} if "shaper" in aqm else {})
 
     def _qdisc(self, case, variables, name, rtt_ms, where):
         """The qdisc's line for tc, with the values of the AQM, those that the experiment sets, and the buffers."""
@@ -278,7 +283,8 @@ class Experiment:
             # As the partial-deployment paper's scripts count them.
             buffers = {"buffer_packets": int(bytes_ / MTU) + 1, "buffer_bytes": int(bytes_)}
             values = fill(values, buffers, where)
-        qdisc = fill(self.aqms[name]["qdisc"], values, f"{where}: {name}")
+        rate = {"rate": case["rate"]} if "shaper" in self.aqms[name] else {}
+        qdisc = fill(self.aqms[name]["qdisc"], rate | values, f"{where}: {name}")
         if "{" in qdisc:
             raise ScenarioError(f"{where}: {name} needs buffer_bdp of the case for '{qdisc}'")
         return qdisc
@@ -290,6 +296,8 @@ class Experiment:
         check(group, GROUPS[kind], where)
         filled = {"name": group["name"], "kind": kind, "rtt_ms": group["rtt_ms"], "count": group.get("count", 1),
                   "start": group.get("start", 0), "stop": group.get("stop")}
+        if group.get("aggregate_ms"):
+            filled["aggregate_ms"] = group["aggregate_ms"]
         if kind == "udp":
             return filled | {"ecn": group["ecn"], "rate": group["rate"], "payload": group.get("payload", 1470)}
         sender = self.senders.get(group["sender"])

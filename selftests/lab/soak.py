@@ -50,7 +50,7 @@ def job_for(case, warmup, seconds):
 
 def leg(job, flows, delaymeter):
     """Run one leg on the topology that is there; returns what measure.py makes of it."""
-    dumbbell.set_rate(job["rate"])
+    dumbbell.set_rate(job, job["rate"], "tc")
     dumbbell.set_rtts(job, "change")
     result = dumbbell.measure(job, flows, delaymeter, "tc")
     out = f"/tmp/soak-{os.getpid()}"

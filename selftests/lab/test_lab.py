@@ -212,6 +212,24 @@ def scenario_buffers_in_bdp():
     holds(lines["dualpi2"], "limit 10000 target 5ms")
 
 
+@test
+def scenario_with_a_shaper_of_its_own_has_the_rate_in_the_qdisc():
+    found = {j["aqm"]: j for j in scenario.Experiment("shaper").jobs(case_pattern="4mbit-10ms")}
+    line = "dualpi2 limit 40000 target 15ms tupdate 16ms alpha 0.15625 beta 3.1953125"
+    equal({n: (j.get("shaper"), j["qdisc"]) for n, j in found.items()}, {
+        "dualpi2-shaper": ("own", f"{line} bandwidth 4mbit"), "dualpi2": (None, line), "dualpi2-in-tree": (None, line),
+        "cake-shaper": ("own", "cake bandwidth 4mbit besteffort flows")})
+
+
+@test
+def scenario_with_aggregates_says_so_of_the_group():
+    found = {j["case"]: [g.get("aggregate_ms") for g in j["groups"]]
+             for j in scenario.Experiment("bursts").jobs(["dualpi2"], "*-10ms-*")}
+    equal(found, {"4ms-10ms-alone": [4], "4ms-10ms-cubic": [4, None], "0ms-10ms-alone": [None],
+                  "0ms-10ms-cubic": [None, None]})
+    assert "aggregate_ms" not in scenario.Experiment("bursts").jobs(["dualpi2"], "0ms-10ms-alone")[0]["groups"][0]
+
+
 GOOD_AQMS = '[q]\nqdisc = "q limit {limit}"\nvalues = { limit = 1 }\n'
 GOOD_SENDERS = 'l4s_cc = "dctcp"\n[s]\ncc = "cubic"\necn = "off"\n'
 GOOD = """title = "t"
@@ -264,6 +282,7 @@ def scenario_errors_name_file_key_and_what_there_is():
             ("rtt_ms = 5", 'rtt_ms = 5\nkind = "web"\nper_second = 2\ncount = 2', "group A", "count = 2", "0 or 1"),
             ('sender = "s"', 'sender = "z"', "x.toml: c: group A", "no sender 'z'", "there are s"),
             ("rtt_ms = 5", "rtt_ms = -5", "group A", "rtt_ms = -5"),
+            ("rtt_ms = 5", "rtt_ms = 5\naggregate_ms = -1", "group A", "aggregate_ms = -1"),
             ("rtt_ms = 5", "rtt = 5", "group A", "unknown key 'rtt'", "rtt_ms"),
             ("rtt_ms = 5", "rtt_ms = 5\ncount = 0", "x.toml: c", "no group has a flow"),
             ("rtt_ms = 5", 'rtt_ms = 5\nkind = "sctp"', "kind = 'sctp'", "tcp, udp, web"),
@@ -277,6 +296,9 @@ def scenario_errors_name_file_key_and_what_there_is():
     holds(refusal(aqms='[q]\nqdisk = "q"'), "aqms.toml: q", "unknown key 'qdisk'", "qdisc")
     holds(refusal(aqms='q = "q"'), "aqms.toml", "q = 'q' should be a table")
     holds(refusal(aqms='[q]\nqdisc = "q"\nmodule = "m"'), "module = 'm'", "dualpi2, dualpi2-in-tree")
+    holds(refusal(aqms='[q]\nqdisc = "q"\nshaper = "htb"'), "shaper = 'htb'", "one of own")
+    holds(refusal(aqms='[q]\nqdisc = "q"\nshaper = "own"'), "aqms.toml: q", "bandwidth {rate}")
+    holds(refusal(aqms='[q]\nqdisc = "q bandwidth {rate}"'), "no value for '{rate}'")
     holds(refusal(aqms='[q]\nqdisc = "q limit {buffer_packets}"'), "no value for '{buffer_packets}'")
     holds(refusal(aqms=GOOD_AQMS.replace("1 }", '"{buffer_packets}" }')), "q needs buffer_bdp")
     holds(refusal(senders=GOOD_SENDERS.replace('"cubic"', '"qubic"')), "senders.toml: s", "cc = 'qubic'", "reno")
@@ -409,8 +431,8 @@ def run_that_fails_is_reported_and_the_others_go_on():
     place = Place()
     do = {"two-flows": "fail", "udp": "die", "web": "silent", "changes": "bad data", "two-rtts-reno": "limit"}
     code, out, err = place.lab(*SMOKE, do=do)
-    equal((code, place.finished()), (1, ["two-rtts-bbr", "two-rtts-ecn-cubic"]))
-    holds(out, "2 runs finished, 5 failed",
+    equal((code, place.finished()), (1, ["aggregates", "two-rtts-bbr", "two-rtts-ecn-cubic"]))
+    holds(out, "3 runs finished, 5 failed",
           "smoke/two-flows/dualpi2/seed-1: machine failed with code 1: dumbbell: no such qdisc",
           "smoke/udp/dualpi2/seed-1: machine failed with code -9",
           "smoke/web/dualpi2/seed-1: left no summary.json",
@@ -558,7 +580,7 @@ def planner_learns():
 @test
 def plan_runs_nothing():
     place = Place()
-    code, out, _ = place.lab("run", "fig8", "--case", "A5-B5-cubic", "--aqm", "pie,dualpi2*", "--plan")
+    code, out, _ = place.lab("run", "fig8", "--case", "A5-B5-cubic", "--aqm", "pie,dualpi2,*-in-tree", "--plan")
     holds(out, "fig8/A5-B5-cubic/pie/seed-1", "dualpi2-in-tree", "3 runs, about ", "pie limit 40000")
     # Experiments without such a case are passed over.
     holds(place.lab("run", "fig*", "--case", "40mbit-10ms", "--plan")[1], "fig6/40mbit-10ms/pie", "fig9/40mbit-10ms")

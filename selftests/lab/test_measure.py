@@ -149,6 +149,22 @@ def figures_count_what_leaves_while_measured():
 
 
 @test
+def aggregates_are_packets_that_arrive_together():
+    packets = [one(S + at, delay) for at, delay in (
+        (0, 1), (1000, 3), (2000, None), (4 * MS, 1), (4 * MS, 2), (9 * MS, 5 * MS), (9 * MS + 10_001, 1),
+        (13 * MS, 1))]
+    packets += [one(S + 2 * MS, 1, net=2), one(S - 1, 1), one(3 * S, 1)]
+    groups = figures(job(group("A", aggregate_ms=4), group("B")), packets)[0]["groups"]
+    found = groups["A"]["aggregates"]
+    # The first and the last one may be cut.
+    equal((found["count"], found["packets"]["mean"], found["packets"]["max"]), (5, 4 / 3, 2.0))
+    close(found["long_ms"]["max"], 0.002)
+    close(found["apart_ms"]["mean"], 13 / 4)
+    assert "aggregates" not in groups["B"], groups["B"]
+    equal(measure.aggregates(np.array([], dtype="u8"))["count"], 0)
+
+
+@test
 def marks_are_new_ce_of_all_packets_of_a_second():
     first = [one(S + 1, 1, before=ECT1, behind=CE), one(S + 2, 1, before=ECT0, behind=CE), one(S + 3, 1, before=CE),
              one(S + 4, 1)]
@@ -391,7 +407,9 @@ def read_job_refuses_what_it_cannot_run():
     for change, word in (({"format": 2}, "format 2"), ({"rate": "fast"}, "40mbit"), ({"rate": "0mbit"}, "nothing"),
                          ({"groups": [group("A", kind="ftp")]}, "ftp"), ({"groups": [{"kind": "web"}]}, "alpha"),
                          ({"groups": [group("A", count=251)]}, "250"),
-                         ({"groups": [group(str(n), rtt_ms=n) for n in range(17)]}, "round-trip")):
+                         ({"groups": [group(str(n), rtt_ms=n) for n in range(17)]}, "round-trip"),
+                         ({"groups": [group(str(n), aggregate_ms=4) for n in range(16)]}, "at most 15 can"),
+                         ({"shaper": "tbf"}, "htb, own")):
         assert word in refused(read, good | change), word
     assert "lacks qdisc" in refused(read, {k: v for k, v in good.items() if k != "qdisc"})
 

@@ -620,6 +620,51 @@ def own_percentiles_of_other_experiments_are_not_judged():
         equal((report.own_percentiles(made.cells()).verdict(), report.own_rows(made.cells())), ("not run", []))
 
 
+def shaper_said(**p99):
+    """{aqm: shaper_rows()' row} of one link with these P99s of A; aqms by their short names."""
+    names = {"own": "dualpi2-shaper", "htb": "dualpi2", "kernel": "dualpi2-in-tree", "cake": "cake-shaper"}
+    with Made() as made:
+        for name, value in p99.items():
+            made.run(job("shaper", "40mbit-10ms", names[name]), {"A": {"p99": value}})
+        cells = made.cells()
+        return report.shaper_rows(cells), report.shaper_table(cells), report.page(cells)
+
+
+@test
+def shaper_flips_at_its_bound_and_is_judged_by_the_one_of_the_kernel():
+    for given, wanted in (({"own": 0.7, "htb": 0.8, "kernel": 1.0}, "reached"),
+                          ({"own": 0.701, "htb": 9.0, "kernel": 1.0}, "missed"), ({"own": 0.1, "htb": 0.1}, "value"),
+                          ({"own": 0.1}, "not run"), ({"kernel": 0.1, "cake": 1.0}, "not run")):
+        (row,), _, _ = shaper_said(**given)
+        equal(row.verdict(), wanted, given)
+    (row,), table, text = shaper_said(own=0.75, htb=0.75, kernel=1.0, cake=3.0)
+    equal(row.label + row.cells, ["40mbit-10ms", "0.750", "0.750", "1.000", "1.00", "**0.75**"])
+    equal([line[1] for line in table], ["cake-shaper", "dualpi2", "dualpi2-in-tree", "dualpi2-shaper"])
+    assert "of the kernel's 0.75, to reach ≤ 0.7 (+7.1 %)" in text and "| the shaper | 0 | 1 | 0 | 0 |" in text, text
+
+
+@test
+def bursts_flip_at_their_bounds():
+    def said(case, aqm, what, *more):
+        with Made() as made:
+            for name, given in ((aqm, what), *more):
+                made.run(job("bursts", case, name), {"A": given})
+            row, = report.burst_rows(made.cells())
+            return row.verdict()
+    for mbit, wanted in ((36.0, "reached"), (35.9, "missed")):
+        for aqm in ("dualpi2", "dualpi2-shaper"):
+            equal(said("4ms-10ms-alone", aqm, {"mbit": mbit}), wanted, f"{aqm} {mbit}")
+    equal(said("4ms-10ms-alone", "dualpi2-in-tree", {"mbit": 11.0}), "not run")
+    equal(said("4ms-10ms-cubic", "dualpi2", {"mbit": 20.0}), "value")
+    for p99, wanted in ((1.02, "reached"), (1.03, "missed"), (0.97, "missed")):
+        equal(said("0ms-20ms-alone", "dualpi2", {"p99": p99}, ("dualpi2-no-burst", {"p99": 1.0})), wanted, p99)
+    equal(said("0ms-20ms-alone", "dualpi2", {"p99": 2.0}), "not run")
+    # The papers' statements are not about them.
+    with Made() as made:
+        made.run(job("bursts", "4ms-10ms-cubic"), {"A": {"p50": 3.0, "drop": 1.0}})
+        equal({row.verdict() for row in report.statement_rows(made.cells())}, {"not run"})
+
+
 @test
 def runs_that_were_not_made_alike_are_named():
     with Made() as made:
