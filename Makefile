@@ -21,7 +21,7 @@ help:
 	@echo 'make tdc        only the tc-testing cases, those of the kernel tree too'
 	@echo 'make demo       see it work: dualpi2 beside fq_codel and pfifo, real traffic'
 	@echo 'make lab        one of the papers'"'"' experiments, Fig. 8, and its report (40 minutes); docs/LAB.md has the others'
-	@echo 'make bench      what the statistics cost, in instructions per packet'
+	@echo 'make bench      what statistics and shaper cost in instructions per packet, and how exact the shaper is'
 	@echo 'make accept     the figures of docs/DESIGN.md, measured in virtual time'
 	@echo 'make iproute2   a patch that brings dualpi2 with all options to iproute2'
 	@echo 'make matrix     build for every kernel that Debian has headers of'
@@ -99,6 +99,8 @@ demo:
 
 bench:
 	scripts/bench.sh stats
+	scripts/bench.sh shaper
+	scripts/bench.sh rate
 
 accept:
 	scripts/accept.sh

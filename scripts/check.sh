@@ -3,11 +3,11 @@
 #
 # check.sh - run every test and say how many passed.  This is "make check" and CI.
 #
-# usage: check.sh [SUITE...]     suites: style lint unit tc net tdc fuzz top lab matrix packages; none named: all
+# usage: check.sh [SUITE...]     suites: style lint unit tc net tdc fuzz operator top lab matrix packages; none named: all
 #
 # KERNELS: the kernels that the net and tdc suites run on: stock Debian kernels, each with the programs and
 # the tc of its own Debian release, on which the packages are tried too; and debug, the kernel with sanitizers
-# (debug-kernel.sh), which the fuzz and top suites run on. Default "6.1 debug"; "all" is 5.10 6.1 6.12 7.2 debug.
+# (debug-kernel.sh), which the fuzz, operator and top suites run on. Default "6.1 debug"; "all" is 5.10 6.1 6.12 7.2 debug.
 # Suites run two at once, their machines in virtual time. Logs stay in build/check.
 
 set -euo pipefail
@@ -17,7 +17,7 @@ set -euo pipefail
 kernels=${KERNELS:-6.1 debug}
 [ "$kernels" != all ] || kernels='5.10 6.1 6.12 7.2 debug'
 suites=("$@")
-all=(style lint unit tc net tdc fuzz top lab matrix packages)
+all=(style lint unit tc net tdc fuzz operator top lab matrix packages)
 [ ${#suites[@]} -gt 0 ] || suites=("${all[@]}")
 for name in "${suites[@]}"; do
 	[[ " ${all[*]} " == *" $name "* ]] || die "unknown suite '$name'; suites are ${all[*]}"
@@ -30,6 +30,8 @@ done
 	say "fuzz: only the command lines of tc, because KERNELS has no debug"
 [[ " ${suites[*]} " != *" top "* || " $kernels " == *" debug "* ]] ||
 	say "top: only without a kernel, because KERNELS has no debug"
+[[ " ${suites[*]} " != *" operator "* || " $kernels " == *" debug "* ]] ||
+	say "operator: only what needs no kernel with sanitizers, because KERNELS has no debug"
 wants() { [[ " ${suites[*]} " == *" $1 "* ]]; }
 
 cd "$DUALPI2_ROOT"
@@ -96,7 +98,7 @@ release_of() ( # X.Y: the Debian release that has this kernel
 on_kernel() {
 	local kernel=$1 name=$2
 	export DUALPI2_KERNEL=$kernel DUALPI2_MODULE=$DUALPI2_ROOT/build/$kernel/sch_dualpi2.ko
-	if [ "$name" = top_live ]; then
+	if [[ $name == @(top_live|guides) ]]; then
 		DUALPI2_TREE=$(scripts/root.sh bookworm top) || return
 	else
 		DUALPI2_TREE=$(tree "$kernel") || return
@@ -112,6 +114,15 @@ on_kernel() {
 			--preload "$DUALPI2_TC_STOCK" "${@:3}" -- \
 			env TC_LIB_DIR="$TC_LIB_DIR" "$DUALPI2_CACHE/venv/bin/python" selftests/*/"test_$name.py"
 	fi
+}
+
+# on_debug_kernel COMMAND...: what is no program in Python.
+on_debug_kernel() {
+	local root
+	root=$(tree debug) || return
+	scripts/run-vm.sh --virtual-time --kernel debug --root "$root" --timeout 600 --memory 2G --preload "$DUALPI2_TC_STOCK" -- \
+		env TC_LIB_DIR="$TC_LIB_DIR" DUALPI2_MODULE="$DUALPI2_ROOT/build/debug/sch_dualpi2.ko" \
+		DUALPI2_TRACE_PC="$DUALPI2_ROOT/build/debug/trace_pc/dualpi2_trace_pc.ko" "$@"
 }
 
 # dualpi2-top with the libraries of Debian, and without a kernel.
@@ -148,7 +159,7 @@ trap 'exit 130' INT TERM HUP
 set -m
 make --no-print-directory plugin >&2
 programs=() abuse=()
-if wants net || wants tdc || wants fuzz || { wants top && [[ " $kernels " == *" debug "* ]]; }; then
+if wants net || wants tdc || wants fuzz || wants operator || { wants top && [[ " $kernels " == *" debug "* ]]; }; then
 	prepare
 	DUALPI2_TC_STOCK=$(scripts/tc.sh)
 	TC_LIB_DIR=$DUALPI2_ROOT/build/tc
@@ -166,6 +177,7 @@ if wants packages; then
 		begin "packages-$release" scripts/test-packages.sh "$release"
 	done
 fi
+if wants operator && [[ " $kernels " == *" 6.1 "* ]]; then begin systemd selftests/operator/test_systemd.sh; fi
 if wants lab; then begin lab-smoke "$DUALPI2_CACHE/venv/bin/python" selftests/lab/test_smoke.py; fi
 for name in "${abuse[@]}"; do
 	options=()
@@ -173,6 +185,14 @@ for name in "${abuse[@]}"; do
 	[[ $name != @(faults|storm) ]] || options=(--append kmemleak=on)
 	begin "debug-$name" on_kernel debug "$name" "${options[@]}"
 done
+if wants operator; then
+	if [[ " $kernels " == *" debug "* ]]; then
+		for name in doctor up guides; do begin "debug-$name" on_kernel debug "$name"; done
+		begin debug-qos on_debug_kernel selftests/operator/test_qos.sh --real
+	fi
+	begin qos selftests/operator/test_qos.sh
+	begin doctor-rules python3 selftests/operator/test_doctor_rules.py
+fi
 if wants top; then
 	[[ " $kernels " != *" debug "* ]] || begin debug-top on_kernel debug top_live
 	begin top top_alone

@@ -118,7 +118,7 @@ coccinelle() {
 	find "$kernel_scripts/coccinelle" -name '*.cocci' | sort | xargs grep -l '^virtual report' |
 		xargs grep -L 'script:ocaml' >"$work/cocci.list"
 	xargs -a "$work/cocci.list" -I{} -P 2 timeout 120 spatch --very-quiet -D report --no-show-diff \
-		--include-headers --no-includes -I include --cocci-file {} sch_dualpi2.c include/net/dualpi2.h \
+		--include-headers --no-includes -I include --cocci-file {} sch_dualpi2.c include/net/dualpi2.h include/net/dualpi2_link.h \
 		include/compat/compat.h 2>&1 |
 		grep -vE '^$|^(HANDLING|SPECIAL|note|No OCaml|Using)|^warning: (line|.*should be)'
 	script=$(wc -l <"$work/cocci.list")
@@ -148,9 +148,9 @@ checkpatch() {
 	mapfile -t list < <(files 'iproute2-patch/tests/*.c' 'selftests/*.[ch]')
 	checkpatch_of "$kernels,PREFER_KERNEL_TYPES,PREFER_DEFINED_ATTRIBUTE_MACRO,STRCPY,NEW_TYPEDEFS,VOLATILE,LONG_LINE,LONG_LINE_STRING,SPLIT_STRING,LINE_SPACING,SUSPECT_CODE_INDENT,UNNECESSARY_PARENTHESES,MULTISTATEMENT_MACRO_USE_DO_WHILE" "${list[@]}"
 }
-# The words: ECT is a codepoint, CoNEXT a conference, bu a macro of the man page, parms of the kernel's ABI.
-spelling() { files | grep -vE '^LICENSES/|/corpus/|\.png$' | xargs codespell -L ect,conext,bu,parms; }
-kernel_doc() { perl "$KBUILD/scripts/kernel-doc" -none -Werror include/net/dualpi2.h sch_dualpi2.c 2>&1; }
+# The words: ECT is a codepoint, CoNEXT a conference, bu and TE are macros of the man page, parms of the kernel's ABI, an OLT ends fibres.
+spelling() { files | grep -vE '^LICENSES/|/corpus/|\.png$' | xargs codespell -L ect,conext,bu,te,olt,parms; }
+kernel_doc() { perl "$KBUILD/scripts/kernel-doc" -none -Werror include/net/dualpi2.h include/net/dualpi2_link.h sch_dualpi2.c 2>&1; }
 
 rules=(module_gcc module_gcc_analyzer module_sparse module_cppcheck user_gcc_analyzer user_clang
 	user_clang_analyzer user_clang_everything user_clang_tidy user_conversions user_sparse user_cppcheck coccinelle

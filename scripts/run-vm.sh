@@ -157,7 +157,7 @@ if [ -n "$virtual_time" ]; then
 	# The repository and what else is wanted, for vm-init.sh to unpack. Files may vanish meanwhile.
 	prune=(-path "$DUALPI2_ROOT/.git")
 	# Much, and of no use in the machine.
-	for dir in check matrix deb rpm packages; do
+	for dir in check matrix deb rpm packages lab/results unit lint; do
 		prune+=(-o -path "$DUALPI2_ROOT/build/$dir")
 	done
 	for dir in "${rw[@]}"; do

@@ -30,18 +30,18 @@ files() { git ls-files --cached --others --exclude-standard -- "$@"; }
 versions() { files '*.c' '*.h' | grep -v '^include/compat/' | xargs -r grep -nE 'KERNEL_VERSION|LINUX_VERSION_CODE'; }
 glue() { grep -nE '\b(struct sk_buff|skb|struct Qdisc|ktime_get|get_random|printk)' include/net/*.h; }
 prefix() { # file-scope functions of the module and the algorithm
-	grep -hoE '^(static )?(inline )?[a-z].* \*?([a-z0-9_]+)\(' sch_dualpi2.c include/net/dualpi2.h |
+	grep -hoE '^(static )?(inline )?[a-z].* \*?([a-z0-9_]+)\(' sch_dualpi2.c include/net/dualpi2.h include/net/dualpi2_link.h |
 		sed -E 's/.*[ *]([a-z0-9_]+)\($/\1/' | grep -vE '^dualpi2_|^module_|^static_assert$'
 }
 uapi_only() { grep -n '#include' iproute2-patch/tc/*.c iproute2-patch/tc/*.h | grep -E 'net/dualpi2|compat/'; }
 spdx() {
 	local file
-	for file in $(files '*.c' '*.h' '*.py' '*.sh' Kbuild Makefile .ci/run 'selftests/*/Makefile'); do
+	for file in $(files '*.c' '*.h' '*.py' '*.sh' '*.qos' '*.service' Kbuild Makefile .ci/run 'selftests/*/Makefile'); do
 		head -n 3 "$file" | grep -q 'SPDX-License-Identifier: GPL-2.0-only' || echo "$file: no SPDX line"
 	done
 }
-shell() { files '*.sh' .ci/run | xargs shellcheck -x -P SCRIPTDIR -P . -e SC1091 -f gcc; }
-python() { files '*.py' tools/dualpi2-top | xargs "$DUALPI2_CACHE/venv/bin/ruff" check --quiet --output-format concise --line-length 120 --select E,F,W,B --ignore B905,E741; }
+shell() { files '*.sh' '*.qos' .ci/run | xargs shellcheck -x -P SCRIPTDIR -P . -e SC1091 -f gcc; }
+python() { files '*.py' tools/dualpi2 tools/dualpi2-top | xargs "$DUALPI2_CACHE/venv/bin/ruff" check --quiet --output-format concise --line-length 120 --select E,F,W,B --ignore B905,E741; }
 one_version() { files | grep -vxE 'sch_dualpi2\.c|scripts/requirements\.txt' | xargs grep -nF "$(version)"; }
 blanks() { files | grep -vE '\.(png|patch)$|/corpus/|^LICENSES/' | xargs grep -nE '[[:blank:]]+$'; }
 hosts() { files | grep -vE '^(docs/|README|LICENSES/)' | xargs grep -nE 'https?://[a-z.]*(debian|pypi|pythonhosted|npmjs)'; }

@@ -111,7 +111,7 @@ common_files() {
 		grep -v -E '/site-packages/(numpy|matplotlib|mpl_toolkits|PIL|fontTools|contourpy|kiwisolver|pip|setuptools|[^/]*[.]libs)/' || true
 	find "$modules" -maxdepth 1 -name 'modules.*'
 	for name in net/core net/ipv4 net/ipv6 net/sched net/netfilter net/packet net/bridge net/8021q net/802 net/llc \
-		net/psample net/tls net/sctp drivers/net/vxlan drivers/net/wireguard crypto arch/x86/crypto lib/crc lib/crypto \
+		net/psample net/tls net/sctp net/xfrm drivers/net/vxlan drivers/net/wireguard crypto arch/x86/crypto lib/crc lib/crypto \
 		lib/math; do
 		[ ! -d "$kernel/$name" ] || find "$kernel/$name" -type f
 	done

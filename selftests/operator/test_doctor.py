@@ -1,0 +1,868 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""dualpi2 doctor: each fault is made in a namespace, has to be named, and be gone once the command that the doctor
+gives was run. KTAP on stdout. Its rules without a kernel are in test_doctor_rules.py.
+
+The doctor looks from the router of lib.Net; what is done to a fault is the doctor's own command, word by word.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../net"))
+
+from lib import (  # noqa: E402
+    ECT0,
+    ECT1,
+    NOT_ECT,
+    ROOT,
+    Net,
+    Skip,
+    Stream,
+    expect,
+    expect_equal,
+    in_netns,
+    load_module,
+    main,
+    note,
+    run,
+    shared_net,
+    tc,
+    test,
+)
+
+DUALPI2 = os.path.join(ROOT, "tools/dualpi2")
+LINK = 10e6
+# A little more than the link takes: a queue, and no overload.
+L4S = (Stream("l", ecn=ECT1, bps=4e6, jitter=1), Stream("c", ecn=NOT_ECT, bps=6.3e6, jitter=1))
+CLASSIC = (Stream("c", ecn=NOT_ECT, bps=10.3e6, jitter=1),)
+
+
+def ask(netns, device="down", watch=2, words="", env=None):
+    """The doctor's answer as a dict with "code"; one that cannot be read is an error of its own."""
+    done = run(["ip", "netns", "exec", netns, *(env or []), DUALPI2, "doctor", device, "--json", "--watch", str(watch),
+                *words.split()], check=False)
+    expect(not done.stderr, f"it complains: {done.stderr}")
+    found = json.loads(done.stdout)
+    expect_equal(done.returncode, {"healthy": 0, "fault": 1, "unknown": 3}[found["verdict"]], "exit code")
+    return found
+
+
+def ids(found):
+    return [one["id"] for one in found["findings"]]
+
+
+def expect_first(found, kind, *words):
+    """The first finding, which has to be of this kind and to say these words."""
+    for one in found["findings"]:
+        note(f"{one['id']}: {one['device']}: {one['verdict']} | {one['command']}")
+    expect_equal(ids(found)[:1], [kind], f"first finding (doubts: {found['doubts']})")
+    first = found["findings"][0]
+    for word in words:
+        expect(word in first["verdict"] + " | " + first["command"], f"'{word}' is not in: {first}")
+    expect("\n" not in first["verdict"] + first["command"], "more than one line")
+    return first
+
+
+def mend(found, netns):
+    """Run the command."""
+    expect(found["mends"], "the command is no cure")
+    run(["ip", "netns", "exec", netns, "sh", "-c", found["command"]])
+
+
+@contextlib.contextmanager
+def flowing(net, *streams, seconds=60):
+    """Traffic meanwhile."""
+    traffic = net.start(seconds, *streams)
+    time.sleep(1)
+    try:
+        yield
+    finally:
+        traffic.kill()
+        net.running.remove(traffic)
+
+
+@contextlib.contextmanager
+def qdisc(net, words, device="down", parent="root"):
+    """A qdisc on the router for a while."""
+    tc(f"qdisc add dev {device} {parent} {words}", net.rtr)
+    try:
+        yield
+    finally:
+        tc(f"qdisc del dev {device} {parent}", net.rtr, check=False)
+        tc(f"qdisc del dev {device} root", net.rtr, check=False)
+
+
+def expect_mended(net, kind, first, device="down", streams=L4S, **more):
+    """The command makes it go; whatever is found then is another thing."""
+    mend(first, net.rtr)
+    with flowing(net, *streams):
+        found = ask(net.rtr, device, **more)
+    note(f"then: {found['verdict']} {ids(found)} {found['doubts']}")
+    expect(kind not in ids(found), f"{kind} is still there: {found['findings']}")
+    return found
+
+
+# What is set, or missing
+
+@test("no-device")
+def device_missing_is_named_with_those_there():
+    net = shared_net()
+    expect_first(ask(net.rtr, "eth7"), "no-device", "down", "up")
+
+
+@test("device-down")
+def device_down_is_named_and_mended():
+    net = shared_net()
+    run("ip link add d0 type dummy", net.rtr)
+    try:
+        first = expect_first(ask(net.rtr, "d0", 1), "device-down")
+        mend(first, net.rtr)
+        expect("device-down" not in ids(ask(net.rtr, "d0", 1)), "still down")
+    finally:
+        run("ip link del d0", net.rtr)
+
+
+@test("no-module")
+def module_missing_is_named():
+    net = shared_net()
+    if run("modinfo -F filename sch_dualpi2", check=False).returncode == 0:
+        raise Skip("this kernel has a dualpi2 of its own installed")
+    run("rmmod sch_dualpi2")
+    try:
+        expect_first(ask(net.rtr, watch=1), "no-module", "dualpi2-dkms")
+    finally:
+        load_module()
+    expect("no-module" not in ids(ask(net.rtr, watch=1)), "still missing")
+
+
+@test("module-not-ours")
+def module_of_the_kernel_is_told_from_ours():
+    net = shared_net()
+    own = os.environ.get("DUALPI2_IN_TREE") or run("modinfo -F filename sch_dualpi2", check=False).stdout.strip()
+    if not own:
+        raise Skip("this kernel has no dualpi2 of its own; give DUALPI2_IN_TREE, which the kernel \"plain\" has")
+    for module in (own, None):
+        run("rmmod sch_dualpi2", check=False)
+        try:
+            if module:
+                run(["insmod", module])
+            else:
+                load_module()
+            with qdisc(net, "handle 1: htb default 10"):
+                tc("class add dev down parent 1: classid 1:10 htb rate 10mbit burst 1514 cburst 1514", net.rtr)
+                tc("qdisc add dev down parent 1:10 handle 10: dualpi2", net.rtr)
+                with flowing(net, *L4S):
+                    found = ask(net.rtr)
+                if module:
+                    expect_first(found, "module-not-ours", "dualpi2-dkms")
+                else:
+                    expect_equal(found["verdict"], "healthy", f"with ours ({ids(found)})")
+        finally:
+            tc("qdisc del dev down root", net.rtr, check=False)
+            if module:
+                run("rmmod sch_dualpi2", check=False)
+    load_module()
+
+
+@test("tc-not-ours")
+def tc_without_the_plugin_is_named():
+    net = shared_net()
+    with net.aqm(LINK), flowing(net, *L4S):
+        expect_first(ask(net.rtr, env=["env", "TC_LIB_DIR=/nonexistent"]), "tc-not-ours", "q_dualpi2.so")
+        expect("tc-not-ours" not in ids(ask(net.rtr)), "with the plugin, too")
+
+
+@test("no-dualpi2")
+def other_qdisc_is_named_and_replaced():
+    net = shared_net()
+    with qdisc(net, "fq_codel"):
+        first = expect_first(ask(net.rtr, watch=1), "no-dualpi2", "fq_codel", "root dualpi2")
+        expect_mended(net, "no-dualpi2", first)
+
+
+@test("no-dualpi2")
+def other_qdisc_below_a_shaper_is_replaced_at_its_place():
+    net = shared_net()
+    with qdisc(net, "handle 1: htb default 10"):
+        tc("class add dev down parent 1: classid 1:10 htb rate 10mbit burst 1514 cburst 1514", net.rtr)
+        tc("qdisc add dev down parent 1:10 fq_codel", net.rtr)
+        with flowing(net, *L4S):
+            first = expect_first(ask(net.rtr), "no-dualpi2", "htb 1:", "parent 1:10 dualpi2")
+        found = expect_mended(net, "no-dualpi2", first)
+        expect_equal(found["verdict"], "healthy", "after that")
+
+
+@test("no-dualpi2")
+def class_with_the_kernels_own_queue_is_given_a_dualpi2_if_it_is_known():
+    net = shared_net()
+    with qdisc(net, "handle 1: htb default 10"):
+        tc("class add dev down parent 1: classid 1:1 htb rate 10mbit burst 1514 cburst 1514", net.rtr)
+        tc("class add dev down parent 1:1 classid 1:10 htb rate 10mbit burst 1514 cburst 1514", net.rtr)
+        with flowing(net, *L4S):
+            first = expect_first(ask(net.rtr), "no-dualpi2", "htb 1:", "parent 1:10 dualpi2")
+            tc("class add dev down parent 1:1 classid 1:20 htb rate 5mbit burst 1514 cburst 1514", net.rtr)
+            other = expect_first(ask(net.rtr), "no-dualpi2", "tc -s class show dev down")
+            expect(not other["mends"], "which of the two?")
+            mend(first, net.rtr)
+            time.sleep(1)
+            found = ask(net.rtr)
+            expect_equal(found["verdict"], "healthy", f"after that ({ids(found)})")
+
+
+@test("no-dualpi2")
+def classes_of_a_prio_are_left_alone():
+    net = shared_net()
+    with qdisc(net, "handle 1: prio"):
+        first = expect_first(ask(net.rtr, watch=1), "no-dualpi2", "prio 1:", "tc -s class show dev down")
+        expect(not first["mends"], "it would be removed")
+
+
+@test("no-dualpi2")
+def cake_with_a_bandwidth_is_replaced_with_the_same():
+    net = shared_net()
+    for words, want in (("", ""), ("docsis ingress", " overhead 18 mpu 64 noatm ingress"),
+                        ("overhead -4 atm", " overhead -4 mpu 0 atm")):
+        with qdisc(net, f"cake bandwidth 10mbit {words}"):
+            first = expect_first(ask(net.rtr, watch=1), "no-dualpi2", "cake")
+            expect_equal(first["command"], f"tc qdisc replace dev down root dualpi2 bandwidth 10mbit{want}", words)
+            mend(first, net.rtr)
+            expect(want.replace("mpu 0 ", "") in tc("qdisc show dev down", net.rtr).stdout.replace("mpu 0 ", ""), words)
+
+
+@test("no-device")
+def device_that_goes_away_meanwhile_is_named():
+    net = shared_net()
+    run("ip link add d1 type dummy", net.rtr)
+    run("ip link set d1 up", net.rtr)
+    answer = []
+    thread = threading.Thread(target=lambda: answer.append(ask(net.rtr, "d1", 3)))
+    thread.start()
+    time.sleep(1.5)
+    run("ip link del d1", net.rtr)
+    thread.join()
+    expect_first(answer[0], "no-device", "went away")
+
+
+@test("l4s-off")
+def l4s_switched_off_is_named_and_mended():
+    net = shared_net()
+    with net.aqm(LINK, l4s=0), flowing(net, *L4S):
+        first = expect_first(ask(net.rtr), "l4s-off", "no_l4s")
+        mend(first, net.rtr)
+        expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
+
+
+@test("wrong-mask")
+def mask_that_excludes_ect1_is_named_and_mended():
+    net = shared_net()
+    with net.aqm(LINK, ecn_mask=2), flowing(net, *L4S):
+        first = expect_first(ask(net.rtr), "wrong-mask", "cla_ect")
+        mend(first, net.rtr)
+        expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
+
+
+@test("wrong-mask")
+def mask_that_takes_classic_ecn_is_named_where_there_is_some():
+    net = shared_net()
+    with net.aqm(LINK, ecn_mask=3), flowing(net, *L4S):
+        expect_equal(ids(ask(net.rtr)), [], "without ECT(0)")
+    with net.aqm(LINK, ecn_mask=3), flowing(net, *L4S, Stream("e", ecn=ECT0, bps=1e6)):
+        expect_first(ask(net.rtr), "wrong-mask", "any_ect", "ECT(0)")
+
+
+@test("filter")
+def filter_to_the_classic_class_is_named_and_removed():
+    net = shared_net()
+    with net.aqm(LINK) as q, flowing(net, *L4S):
+        q.filter("protocol ip pref 7 flower ip_proto udp classid 10:3")
+        first = expect_first(ask(net.rtr), "filter", "pref 7")
+        mend(first, net.rtr)
+        expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
+
+
+# Where the queue is
+
+@test("no-queue")
+def unshaped_device_has_no_queue_and_gets_one():
+    net = shared_net()
+    with qdisc(net, "handle 10: dualpi2"), flowing(net, *L4S):
+        first = expect_first(ask(net.rtr), "no-queue", "dualpi2 up down --upload", "--replace")
+        expect_equal((first["mends"], first["condition"]), (False, "that is all the link carries"), "a guess")
+        # 95 % of what these streams send, so that they have a queue now.
+        run(["ip", "netns", "exec", net.rtr, DUALPI2, *first["command"].split()[1:]])
+        try:
+            time.sleep(1)
+            found = ask(net.rtr)
+            expect_equal(found["verdict"], "healthy", f"after that ({ids(found)}, {found['doubts']})")
+        finally:
+            run(["ip", "netns", "exec", net.rtr, DUALPI2, "down", "down"])
+
+
+@test("shaper-elsewhere")
+def shaper_below_a_vlan_is_named_and_given_a_dualpi2():
+    net = shared_net()
+    to_vlan = [Stream("l", ecn=ECT1, bps=4e6, dst="10.3.0.1"), Stream("c", bps=6.3e6, dst="10.3.0.1")]
+    net.vlan(5)
+    run("ip route add 10.3.0.0/24 via 10.1.0.2", net.snd)
+    try:
+        with qdisc(net, "handle 5: dualpi2", "down.5"), \
+             qdisc(net, "handle 1: tbf rate 10mbit burst 1600 limit 50000"), flowing(net, *to_vlan):
+            first = expect_first(ask(net.rtr, "down.5"), "shaper-elsewhere", "tbf 1: on down (below)", "parent 1:1")
+            mend(first, net.rtr)
+            time.sleep(1)
+            found = ask(net.rtr, "down.5")
+            note(found["doubts"])
+            expect_equal((found["verdict"], ids(found)), ("unknown", []), "there now")
+            expect("dualpi2 doctor down" in found["doubts"][0], "where to ask next is not said")
+            expect_equal(ask(net.rtr)["verdict"], "healthy", "where it is now")
+    finally:
+        run("ip link del down.5", net.rtr, check=False)
+        run("ip link del eth0.5", net.rcv, check=False)
+
+
+@test("shaper-elsewhere")
+def shaper_on_the_port_of_a_bridge_is_named():
+    with Net() as net:
+        run(["ip", "-batch", "-"], net.rtr, stdin="""\
+link add br0 type bridge
+link set dev br0 address 02:00:00:00:02:02 up
+addr del 10.2.0.2/24 dev down
+link set dev down master br0
+addr add 10.2.0.2/24 dev br0
+neigh add 10.2.0.1 lladdr 02:00:00:00:02:01 nud permanent dev br0
+""")
+        with qdisc(net, "handle 5: dualpi2", "br0"), qdisc(net, "handle 1: htb default 10"):
+            tc("class add dev down parent 1: classid 1:10 htb rate 10mbit burst 1514 cburst 1514", net.rtr)
+            tc("qdisc add dev down parent 1:10 handle 20: fq_codel", net.rtr)
+            with flowing(net, *L4S):
+                first = expect_first(ask(net.rtr, "br0"), "shaper-elsewhere", "htb 1: on down (below)", "parent 1:10")
+                mend(first, net.rtr)
+                expect("shaper-elsewhere" not in ids(ask(net.rtr, "br0")), "still there")
+
+
+@test("shaper-elsewhere")
+def shaper_on_the_ifb_that_receives_is_named():
+    net = shared_net()
+    with ifb(net, "handle 1: tbf rate 10mbit burst 1600 limit 50000"), qdisc(net, "handle 5: dualpi2"), \
+         flowing(net, *L4S):
+        first = expect_first(ask(net.rtr), "shaper-elsewhere", "tbf 1: on ifb7 (beside)")
+        mend(first, net.rtr)
+        expect("shaper-elsewhere" not in ids(ask(net.rtr)), "still there")
+
+
+@test("shaper-elsewhere")
+def shaper_of_another_link_is_no_fault_of_this_one():
+    net = shared_net()
+    with net.aqm(LINK), qdisc(net, "tbf rate 100kbit burst 1600 limit 5000", "up"), flowing(net, *L4S):
+        expect_equal(ids(ask(net.rtr)), [], "findings")
+
+
+@test("shaper-elsewhere")
+def shaper_beyond_a_veth_is_named_with_its_namespace():
+    with Net() as net:
+        run(["ip", "-batch", "-"], net.rcv, stdin="""\
+link add d9 type dummy
+link set dev d9 up
+addr add 10.9.0.1/24 dev d9
+neigh add 10.9.0.2 lladdr 02:00:00:00:09:02 nud permanent dev d9
+""")
+        run("ip route add 10.9.0.0/24 via 10.2.0.1", net.rtr)
+        tc("qdisc add dev d9 root handle 1: tbf rate 10mbit burst 1600 limit 50000", net.rcv)
+        with qdisc(net, "handle 5: dualpi2"), udp(net, "10.9.0.2", ECT1, 500), udp(net, "10.9.0.2", NOT_ECT, 900):
+            first = expect_first(ask(net.rtr), "shaper-elsewhere", "tbf 1: on d9", "namespace " + net.rcv,
+                                 f"ip netns exec {net.rcv} tc qdisc replace dev d9 parent 1:1 dualpi2")
+            mend(first, net.rtr)
+            time.sleep(1)
+            found = ask(net.rtr)
+            expect_equal((found["verdict"], ids(found)), ("unknown", []), "there now")
+            expect(f"ip netns exec {net.rcv} dualpi2 doctor d9" in found["doubts"][0], str(found["doubts"]))
+
+
+@test("parent-burst")
+def burst_of_htb_is_named_and_mended():
+    net = shared_net()
+    with qdisc(net, "handle 1: htb default 10"):
+        tc("class add dev down parent 1: classid 1:10 htb rate 10mbit burst 64k cburst 64k prio 3 quantum 3000",
+           net.rtr)
+        tc("qdisc add dev down parent 1:10 handle 10: dualpi2", net.rtr)
+        with flowing(net, *L4S):
+            first = expect_first(ask(net.rtr), "parent-burst", "52.4 ms", "burst 1514 cburst 1514 prio 3 quantum 3000")
+            mend(first, net.rtr)
+            found = ask(net.rtr)
+            expect_equal(found["verdict"], "healthy", f"after that ({ids(found)})")
+            shown = tc("class show dev down", net.rtr).stdout
+            # Less what the kernel's ticks round off.
+            expect(re.search(r"prio 3 rate 10Mbit ceil 10Mbit burst 151[0-4]b cburst 151[0-4]b", shown), shown)
+
+
+@test("parent-burst")
+def burst_of_tbf_is_named_and_mended():
+    net = shared_net()
+    with qdisc(net, "handle 1: tbf rate 10mbit burst 50000 limit 100000"):
+        tc("qdisc add dev down parent 1:1 handle 10: dualpi2", net.rtr)
+        with flowing(net, *L4S):
+            first = expect_first(ask(net.rtr), "parent-burst", "40 ms", "tbf rate 10mbit burst 1514")
+            mend(first, net.rtr)
+            time.sleep(1)
+            expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
+
+
+@test("parent-burst")
+def burst_of_one_packet_on_a_slow_link_is_no_fault():
+    net = shared_net()
+    slow = (Stream("l", ecn=ECT1, bps=4e5, jitter=1), Stream("c", bps=6.3e5, jitter=1))
+    with net.aqm(1e6), flowing(net, *slow):
+        expect("parent-burst" not in ids(ask(net.rtr, watch=4)), "two packets are a burst")
+
+
+@test("step-huge")
+def step_beyond_the_target_is_named_and_mended():
+    net = shared_net()
+    with net.aqm(LINK, step_thresh_us=50000), flowing(net, *L4S):
+        first = expect_first(ask(net.rtr), "step-huge", "50 ms")
+        mend(first, net.rtr)
+        expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
+
+
+@test("gro-step-packets")
+def step_in_packets_with_gro_is_named_and_mended():
+    with Net(offloads=True) as net:
+        with net.aqm(LINK, step_thresh_pkts=10), flowing(net, *L4S):
+            first = expect_first(ask(net.rtr), "gro-step-packets", "10 packets")
+            mend(first, net.rtr)
+            expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
+
+
+@test("gro-step-packets")
+def step_in_packets_without_offloads_is_no_fault():
+    net = shared_net()
+    with net.aqm(LINK, step_thresh_pkts=10), flowing(net, *L4S):
+        expect_equal(ids(ask(net.rtr)), [], "findings")
+
+
+@test("overload")
+def overload_is_named_with_the_flow_that_makes_it():
+    net = shared_net()
+    flood = (Stream("flood", ecn=ECT1, bps=30e6, jitter=1), Stream("c", bps=1e6))
+    with net.aqm(LINK), flowing(net, *flood):
+        time.sleep(3)
+        first = expect_first(ask(net.rtr), "overload", "dst_port 5000")
+        mend(first, net.rtr)
+        time.sleep(3)
+        expect("overload" not in ids(ask(net.rtr)), "still there")
+
+
+@test("unparsed")
+def packets_without_an_ip_header_are_named():
+    net = shared_net()
+    with net.aqm(LINK), mpls(net):
+        first = expect_first(ask(net.rtr), "unparsed", "MPLS")
+        expect(not first["mends"], "no cure is known here")
+
+
+@contextlib.contextmanager
+def mpls(net, pps=1000):
+    """Frames of MPLS through the router's `down`."""
+    frame = bytes.fromhex("020000000201020000000202" "8847" "00040140") + bytes(1000)
+    with in_netns(net.rtr):
+        sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+        sock.bind(("down", 0))
+    with sending(sock, lambda: sock.send(frame), pps):
+        yield
+
+
+@contextlib.contextmanager
+def udp(net, dst, ecn, pps):
+    """Datagrams from snd to where nobody receives them."""
+    with in_netns(net.snd):
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ecn)
+    with sending(sock, lambda: sock.sendto(bytes(958), (dst, 5000)), pps):
+        yield
+
+
+@contextlib.contextmanager
+def sending(sock, send, pps):
+    """Do so from a thread."""
+    stop = threading.Event()
+    sock.setblocking(False)
+
+    def work():
+        while not stop.wait(0.02):
+            for _ in range(pps // 50):
+                with contextlib.suppress(OSError):
+                    send()
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+        sock.close()
+
+
+# Link layers
+
+@test("pppoe-overhead")
+def vlan_without_overhead_is_no_fault():
+    net = shared_net()
+    run("ip link add link down name down.9 type vlan id 9", net.rtr)
+    run("ip link set down.9 up", net.rtr)
+    try:
+        with qdisc(net, "handle 10: dualpi2 bandwidth 10mbit", "down.9"), qdisc(net, "dualpi2 bandwidth 10mbit"):
+            for device in ("down.9", "down"):
+                expect_equal(ids(ask(net.rtr, device, 1)), [], device)
+    finally:
+        run("ip link del down.9", net.rtr)
+
+
+@test("pppoe-overhead")
+def shaper_on_a_ppp_link_without_overhead_is_named_and_mended():
+    net = shared_net()
+    with ppp(net):
+        with qdisc(net, "handle 10: dualpi2 bandwidth 10mbit", "ppp0"):
+            first = expect_first(ask(net.rtr, "ppp0", 1), "pppoe-overhead", "PPP", "pppoe-ptm")
+            expect_equal(first["condition"], "it is PPPoE")
+            mend(first, net.rtr)
+            expect_equal(ids(ask(net.rtr, "ppp0", 1)), [], "after that")
+
+
+@contextlib.contextmanager
+def ppp(net):
+    """A device that says it is PPP: a tun whose type is set so."""
+    tunsetiff, tunsetlink, arphrd_ppp = 0x400454ca, 0x400454cd, 512
+    run("modprobe tun", check=False)
+    with in_netns(net.rtr):
+        file = os.open("/dev/net/tun", os.O_RDWR)
+        try:
+            fcntl.ioctl(file, tunsetiff, struct.pack("16sH22x", b"ppp0", 0x1001))
+            fcntl.ioctl(file, tunsetlink, arphrd_ppp)
+            run("ip link set ppp0 up", net.rtr)
+            yield
+        finally:
+            os.close(file)
+
+
+# Endpoints, and what is between them
+
+@test("no-ect1")
+def classic_senders_alone_are_named():
+    net = shared_net()
+    with net.aqm(LINK), flowing(net, *CLASSIC):
+        found = ask(net.rtr)
+        expect_first(found, "no-ect1", "Not-ECT", "tcp_ecn=3")
+        expect_equal(ids(found), ["no-ect1"], "findings")
+
+
+def nft(netns, table, hook, rule, priority=0):
+    """A table with one rule for IPv4."""
+    run(["nft", "-f", "-"], netns, stdin=f"table ip {table} {{\nchain {hook} {{\ntype filter hook {hook} priority "
+                                         f"{priority};\n{rule}\n}}\n}}\n")
+
+
+def bleach(net, rule):
+    """One rule of nft on the router."""
+    nft(net.rtr, "mangle", "forward", rule)
+
+
+@test("bleached")
+def nft_rule_that_bleaches_is_named_and_removed():
+    net = shared_net()
+    bleach(net, "counter\nip ecn set not-ect")
+    try:
+        with net.aqm(LINK), flowing(net, *L4S):
+            first = expect_first(ask(net.rtr), "bleached", "nft ip mangle forward", "comes to up as ECT(1)",
+                                 "leaves down as Not-ECT")
+            mend(first, net.rtr)
+            expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
+            expect("counter" in run("nft list ruleset", net.rtr).stdout, "more was deleted than that rule")
+    finally:
+        run("nft delete table ip mangle", net.rtr)
+
+
+@test("bleached")
+def nft_rule_that_makes_it_classic_ecn_is_named():
+    net = shared_net()
+    bleach(net, "ip ecn set ect0")
+    try:
+        with net.aqm(LINK), flowing(net, *L4S):
+            expect_first(ask(net.rtr), "bleached", "leaves down as ECT(0)")
+    finally:
+        run("nft delete table ip mangle", net.rtr)
+
+
+@test("bleached")
+def nft_rule_that_writes_the_dscp_alone_is_no_fault():
+    net = shared_net()
+    bleach(net, "ip dscp set cs1")
+    try:
+        with net.aqm(LINK), flowing(net, *L4S):
+            expect_equal(ids(ask(net.rtr)), [], "findings")
+    finally:
+        run("nft delete table ip mangle", net.rtr)
+
+
+@test("bleached")
+def washing_of_the_dscp_is_not_taken_for_bleaching():
+    net = shared_net()
+    tc("qdisc add dev up clsact", net.rtr)
+    try:
+        for protocol, words in (("ip", "ip tos set 0 retain 0xfc"), ("ipv6", "ip6 traffic_class set 0 retain 0xfc")):
+            tc(f"filter add dev up ingress protocol {protocol} matchall action pedit ex munge {words}", net.rtr)
+        bleach(net, "ip ecn set not-ect")
+        with net.aqm(LINK), flowing(net, *L4S):
+            first = expect_first(ask(net.rtr), "bleached", "nft ip mangle forward")
+            tc("filter add dev up ingress protocol ip pref 9 matchall action pedit ex munge ip tos set 0 retain 0xff "
+               "pipe action csum ip", net.rtr)
+            both = expect_first(ask(net.rtr), "bleached", "2 rules", "nft -a list ruleset", "tc at up ingress")
+            expect(not both["mends"], "which of them?")
+            tc("filter del dev up ingress pref 9", net.rtr)
+            mend(first, net.rtr)
+            expect_equal(ask(net.rtr)["verdict"], "healthy", "with the DSCP washed")
+    finally:
+        tc("qdisc del dev up clsact", net.rtr)
+        run("nft delete table ip mangle", net.rtr, check=False)
+
+
+@test("bleached")
+def tc_action_that_bleaches_is_named_and_removed():
+    net = shared_net()
+    tc("qdisc add dev up clsact", net.rtr)
+    try:
+        tc("filter add dev up ingress protocol ip pref 3 matchall action pedit munge offset 0 u8 at 1 set 0 pipe "
+           "action csum ip", net.rtr, check=False)
+        if "pedit" not in tc("filter show dev up ingress", net.rtr).stdout:
+            tc("filter add dev up ingress protocol ip pref 3 matchall action pedit munge ip tos set 0 pipe "
+               "action csum ip", net.rtr)
+        with net.aqm(LINK), flowing(net, *L4S):
+            first = expect_first(ask(net.rtr), "bleached", "tc at up ingress", "pref 3")
+            mend(first, net.rtr)
+            expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
+    finally:
+        tc("qdisc del dev up clsact", net.rtr)
+
+
+# TCP
+
+@contextlib.contextmanager
+def endpoints(net, tcp_ecn_snd, tcp_ecn_rcv):
+    """tcp_ecn of both, put back after."""
+    old = []
+    for netns, value in ((net.snd, tcp_ecn_snd), (net.rcv, tcp_ecn_rcv)):
+        old.append((netns, run("sysctl -n net.ipv4.tcp_ecn", netns).stdout.strip()))
+        if run(f"sysctl -w net.ipv4.tcp_ecn={value}", netns, check=False).returncode:
+            raise Skip(f"this kernel has no tcp_ecn={value}")
+    try:
+        yield
+    finally:
+        for netns, value in old:
+            run(f"sysctl -w net.ipv4.tcp_ecn={value}", netns)
+
+
+def in_background(netns, words):
+    """A program in a namespace."""
+    with in_netns(netns):
+        return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+@contextlib.contextmanager
+def tcp(net, *ccs, seconds=60):
+    """iperf3 from snd to rcv, one for each congestion control, on links with a delay; dctcp goes as ECT(1)."""
+    running = []
+    tc("qdisc add dev eth0 root netem delay 10ms limit 10000", net.rcv)
+    # DCTCP's SYN is ECT, which only a listener of its kind agrees to.
+    nft(net.snd, "l4s", "postrouting", "tcp dport 5301 tcp flags & syn == syn ip ecn set not-ect\n"
+        "tcp dport 5301 ip ecn ect0 ip ecn set ect1")
+    try:
+        for number, cc in enumerate(ccs):
+            # DCTCP first: its port is that of the rule.
+            port = 5301 if cc == "dctcp" else 5310 + number
+            running.append(in_background(net.rcv, ["iperf3", "-s", "-1", "-p", str(port)]))
+            time.sleep(1)
+            client = ["iperf3", "-c", "10.2.0.1", "-p", str(port), "-t", str(seconds), "-C", cc]
+            if cc == "dctcp":
+                # It needs ECN, and does not ask for it by itself; CUBIC is to go without.
+                with endpoints(net, 1, 1):
+                    running.append(in_background(net.snd, client))
+                    time.sleep(1)
+            else:
+                running.append(in_background(net.snd, client))
+        yield
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+        run("nft delete table ip l4s", net.snd)
+        tc("qdisc del dev eth0 root", net.rcv, check=False)
+
+
+def ask_from_the_start(net, device, *ccs, watch=6):
+    """The doctor has begun when the connections do."""
+    answer = []
+    thread = threading.Thread(target=lambda: answer.append(ask(net.rtr, device, watch)))
+    thread.start()
+    time.sleep(2)
+    with tcp(net, *ccs):
+        thread.join()
+    expect(answer, "the doctor gave no answer")
+    return answer[0]
+
+
+@test("no-accecn")
+def handshake_of_rfc_3168_is_named_and_mended():
+    net = shared_net()
+    with net.aqm(LINK), endpoints(net, 1, 1):
+        found = ask_from_the_start(net, "down", "cubic")
+        first = expect_first(found, "no-accecn", "10.1.0.1", "SYN without AE", "sysctl -w net.ipv4.tcp_ecn=3")
+        if run(first["command"], net.snd, check=False).returncode or run(first["command"], net.rcv).returncode:
+            raise Skip("this kernel has no AccECN")
+        found = ask_from_the_start(net, "down", "cubic")
+        expect_equal(ids(found), ["no-ect1"], "CUBIC with AccECN")
+        expect("agreed on AccECN" in found["findings"][0]["verdict"], str(found["findings"]))
+
+
+@test("no-accecn")
+def server_without_accecn_is_named_and_mended():
+    net = shared_net()
+    with net.aqm(LINK), endpoints(net, 3, 2):
+        run("sysctl -w net.ipv4.tcp_ecn=0", net.rcv)
+        first = expect_first(ask_from_the_start(net, "down", "cubic"), "no-accecn",
+                             "10.2.0.1 answers AccECN with no ECN")
+        run(first["command"], net.rcv)
+        expect_equal(ids(ask_from_the_start(net, "down", "cubic")), ["no-ect1"], "CUBIC with AccECN")
+
+
+@test("bleached")
+def bleaching_before_this_host_is_told_by_the_handshake():
+    net = shared_net()
+    nft(net.snd, "b", "postrouting", "ip ecn set not-ect", 10)
+    try:
+        with net.aqm(LINK), endpoints(net, 3, 3):
+            first = expect_first(ask_from_the_start(net, "down", "cubic"), "bleached", "agreed on AccECN", "before up")
+            expect(not first["mends"], "it cannot be mended here")
+    finally:
+        run("nft delete table ip b", net.snd)
+
+
+# Healthy links
+
+@contextlib.contextmanager
+def ifb(net, words):
+    """What arrives at `up` goes through ifb7, which has this qdisc."""
+    run("ip link add ifb7 type ifb", net.rtr)
+    run("ip link set ifb7 up", net.rtr)
+    tc("qdisc add dev up clsact", net.rtr)
+    try:
+        tc("filter add dev up ingress matchall action mirred egress redirect dev ifb7", net.rtr)
+        tc(f"qdisc add dev ifb7 root {words}", net.rtr)
+        yield
+    finally:
+        tc("qdisc del dev up clsact", net.rtr)
+        run("ip link del ifb7", net.rtr)
+
+
+def healthy_and_classic(net, device):
+    """Both kinds of TCP: no finding. CUBIC alone: just that."""
+    with tcp(net, "dctcp", "cubic"):
+        time.sleep(3)
+        found = ask(net.rtr, device, 4)
+        note(f"{found['findings']} {found['doubts']}")
+        expect_equal((found["verdict"], ids(found)), ("healthy", []), "DCTCP as ECT(1), and CUBIC")
+    with tcp(net, "cubic"):
+        time.sleep(3)
+        found = ask(net.rtr, device, 4)
+        note(f"{found['findings']}")
+        expect_equal(ids(found), ["no-ect1"], "CUBIC alone")
+    found = ask(net.rtr, device, 2)
+    expect_equal((found["verdict"], ids(found)), ("unknown", []), "an idle link")
+    expect("start a transfer" in found["doubts"][0], str(found["doubts"]))
+
+
+@test("healthy")
+def link_below_htb_is_healthy():
+    net = shared_net()
+    with net.aqm(LINK), endpoints(net, 2, 2):
+        healthy_and_classic(net, "down")
+
+
+@test("healthy")
+def link_with_a_bandwidth_is_healthy():
+    net = shared_net()
+    with qdisc(net, "handle 10: dualpi2 bandwidth 10mbit"), endpoints(net, 2, 2):
+        healthy_and_classic(net, "down")
+
+
+@test("healthy")
+def link_that_is_shaped_at_ingress_is_healthy():
+    net = shared_net()
+    with ifb(net, "handle 10: dualpi2 bandwidth 10mbit ingress"), endpoints(net, 2, 2):
+        healthy_and_classic(net, "up")
+
+
+@test("healthy")
+def both_directions_of_a_device_are_judged_together():
+    net = shared_net()
+    with ifb(net, "handle 10: dualpi2 bandwidth 10mbit ingress"), endpoints(net, 2, 2), \
+         qdisc(net, "handle 20: dualpi2 bandwidth 5mbit", "up"):
+        healthy_and_classic(net, "up")
+
+
+# The command itself
+
+@test("doctor")
+def text_is_one_line_with_the_command():
+    net = shared_net()
+    with net.aqm(LINK, l4s=0), flowing(net, *L4S):
+        done = run(f"ip netns exec {net.rtr} {DUALPI2} doctor down --watch 2s", check=False)
+        expect_equal((done.returncode, done.stderr), (1, ""))
+        expect_equal(done.stdout.count("\n"), 1, done.stdout)
+        expect(done.stdout.startswith("l4s-off: down: ") and "mend it: tc qdisc change dev down parent 1:10 handle 10: "
+               "dualpi2 l4s" in done.stdout, done.stdout)
+        done = run(f"ip netns exec {net.rtr} {DUALPI2} doctor down --watch 2 -v", check=False)
+        for kind in ("no-device", "no-module", "l4s-off", "no-queue", "bleached", "parent-burst"):
+            expect(f" {kind} " in done.stdout, f"{kind} is not listed: {done.stdout}")
+
+
+@test("doctor")
+def usage_and_missing_rights_are_one_line():
+    net = shared_net()
+    for words, code in (("--watch 0 down", 2), ("", 2)):
+        done = run(f"ip netns exec {net.rtr} {DUALPI2} doctor {words}", check=False)
+        expect_equal(done.returncode, code, words)
+    done = run(["setpriv", "--reuid=65534", "--clear-groups", DUALPI2, "doctor", "lo"], check=False)
+    expect_equal((done.returncode, done.stdout), (3, ""))
+    expect("sudo dualpi2 doctor lo" in done.stderr and done.stderr.count("\n") == 1, done.stderr)
+
+
+@test("doctor")
+def nothing_is_changed_or_sent():
+    net = shared_net()
+    with net.aqm(LINK):
+        shown = [run(words, net.rtr).stdout for words in ("ip -d link", "tc qdisc show", "nft list ruleset")]
+        counts = [net_counts(net)]
+        ask(net.rtr)
+        counts.append(net_counts(net))
+        expect_equal(counts[1], counts[0], "packets of the devices")
+        after = [run(words, net.rtr).stdout for words in ("ip -d link", "tc qdisc show", "nft list ruleset")]
+        expect_equal(after, shown, "devices, qdiscs and rules")
+
+
+def net_counts(net):
+    """Packets of each device of the router."""
+    return {link["ifname"]: [link["stats64"][side]["packets"] for side in ("rx", "tx")]
+            for link in json.loads(run("ip -j -s link", net.rtr).stdout)}
+
+
+if __name__ == "__main__":
+    main()
