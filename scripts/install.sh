@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# install.sh - put the module, the tc plugin, its man page and its completion, and
-# dualpi2-top where this machine looks for them, or remove them.  Packages do it better; this
+# install.sh - put the module, the tc plugin, its man page and its completion, dualpi2
+# and dualpi2-top where this machine looks for them, or remove them.  Packages do it better; this
 # is for a machine without them.
 #
 # usage: install.sh install|uninstall MODULE PLUGIN TC-LIBRARY-DIRECTORY
@@ -17,7 +17,8 @@ release=$(uname -r)
 modules=${DESTDIR-}/lib/modules/$release/updates
 man=${DESTDIR-}/usr/local/share/man/man8
 completion=${DESTDIR-}/usr/local/share/bash-completion/completions
-top=${DESTDIR-}/usr/local/bin/dualpi2-top
+bin=${DESTDIR-}/usr/local/bin
+units=${DESTDIR-}/usr/local/lib/systemd/system
 share=${DESTDIR-}/usr/local/share/dualpi2
 cd "$DUALPI2_ROOT"
 [ -n "${DESTDIR-}" ] || [ "$(id -u)" -eq 0 ] || die "this writes to /lib and /usr; run it as root"
@@ -46,6 +47,18 @@ leave_packages() {
 	fi
 }
 
+# Units that are enabled could do nothing without the program. Their files in /etc/dualpi2 stay.
+disable_units() {
+	local conf unit now=''
+	command -v systemctl >/dev/null || return 0
+	[ ! -d /run/systemd/system ] || now=--now
+	for conf in /etc/dualpi2/*.conf; do
+		[ -e "$conf" ] || continue
+		unit=dualpi2@$(systemd-escape "$(basename "$conf" .conf)").service
+		systemctl disable ${now:+"$now"} "$unit" || true
+	done
+}
+
 case $verb in
 install)
 	for file in "$module" "$plugin"; do
@@ -56,18 +69,25 @@ install)
 	install -D -m 644 "$plugin" "${DESTDIR-}$tclib/q_dualpi2.so"
 	install -D -m 644 iproute2-patch/man/man8/tc-dualpi2.8 "$man/tc-dualpi2.8"
 	install -D -m 644 iproute2-patch/bash-completion/tc-dualpi2 "$completion/tc"
-	install -D -m 755 tools/dualpi2-top "$top"
-	install -D -m 644 -t "$share/dualpi2_top" tools/dualpi2_top/*.py
+	install -D -m 755 -t "$bin" tools/dualpi2 tools/dualpi2-top
+	for part in link top; do
+		install -D -m 644 -t "$share/dualpi2_$part" tools/dualpi2_"$part"/*.py
+	done
 	version >"$share/dualpi2_top/VERSION"
 	chmod 644 "$share/dualpi2_top/VERSION"
+	install -D -m 644 tools/dualpi2.bash-completion "$completion/dualpi2"
+	install -D -m 644 -t "$units" tools/dualpi2@.service
+	sed -i 's,/usr/bin/,/usr/local/bin/,' "$units/dualpi2@.service"
+	install -D -m 644 tools/dualpi2.8 "$man/dualpi2.8"
 	install -D -m 644 -t "$share" tools/grafana-dualpi2.json tools/dualpi2-metrics.service tools/dualpi2-metrics.timer
 	sed -i 's,/usr/bin/,/usr/local/bin/,' "$share/dualpi2-metrics.service"
 	install -D -m 644 tools/dualpi2-top.8 "$man/dualpi2-top.8"
 	;;
 uninstall)
-	[ -n "${DESTDIR-}" ] || leave_packages
+	[ -n "${DESTDIR-}" ] || { leave_packages && disable_units; }
 	rm -f "$modules/sch_dualpi2.ko" "${DESTDIR-}$tclib/q_dualpi2.so" "$man/tc-dualpi2.8" "$completion/tc" \
-		"$top" "$man/dualpi2-top.8"
+		"$bin/dualpi2" "$bin/dualpi2-top" "$man/dualpi2.8" "$man/dualpi2-top.8" "$completion/dualpi2" \
+		"$units/dualpi2@.service"
 	rm -rf "$share"
 	;;
 *)
@@ -75,6 +95,7 @@ uninstall)
 	;;
 esac
 [ -n "${DESTDIR-}" ] || depmod
+[ -n "${DESTDIR-}" ] || [ ! -d /run/systemd/system ] || systemctl daemon-reload || true
 loaded=/sys/module/sch_dualpi2/srcversion
 if [ -z "${DESTDIR-}" ] && [ -r "$loaded" ] &&
 	{ [ "$verb" = uninstall ] || [ "$(cat "$loaded")" != "$(modinfo -F srcversion "$module")" ]; }; then

@@ -31,7 +31,7 @@ names_no_machine() { [ "$(query -qp --queryformat '%{BUILDHOST} ' "$rpms"/*.rpm)
 installs() { rpm --dbpath /db --root "$root" -i --nodeps --noscripts "$rpms"/*.noarch.rpm "$rpms"/*.x86_64.rpm; }
 has_files() {
 	local file
-	for file in "$root/usr/src/sch-dualpi2-$version"/{Kbuild,sch_dualpi2.c,dkms.conf,include/net/dualpi2.h} \
+	for file in "$root/usr/src/sch-dualpi2-$version"/{Kbuild,sch_dualpi2.c,dkms.conf,include/net/dualpi2{,_link}.h} \
 		"$root"/usr/lib64/tc/q_dualpi2.so "$root"/usr/share/man/man8/tc-dualpi2.8dualpi2* \
 		"$root"/etc/bash_completion.d/tc-dualpi2 "$root"/usr/share/man/man8/dualpi2-top.8* \
 		"$root"/usr/share/dualpi2/grafana-dualpi2.json; do
