@@ -71,6 +71,18 @@ enum dualpi2_class {
 #define DUALPI2_CB_IPV6		BIT(4)
 #define DUALPI2_CB_NQB		BIT(5)	/* in the L4S queue for its DSCP */
 #define DUALPI2_CB_LONGER	BIT(6)	/* counts for more than it is */
+#define DUALPI2_CB_OFFSET	BIT(7)	/* ip_offset says where IP is */
+#define DUALPI2_CB_PROFILE	8	/* shift of enum dualpi2_profile */
+
+/* In a time of arrival, which makes the packet seem to have waited for ages: there
+ * is more to do than dualpi2_dequeue_quiet() does, if it is there for its DSCP, or
+ * is GSO, or LONGER.
+ */
+#define DUALPI2_QUEUED_SPECIAL	BIT_ULL(63)
+
+/* There is a shaper, or lengths are not the kernel's; a parent has peeked. */
+#define DUALPI2_DETOUR_LINK	BIT(0)
+#define DUALPI2_DETOUR_PEEKED	BIT(1)
 
 enum dualpi2_drop {
 	DUALPI2_DROPPED_LIMIT,
@@ -85,21 +97,20 @@ enum dualpi2_drop {
 
 /* What a packet in the queues carries in its 20 private bytes. */
 struct dualpi2_cb {
-	u64 queued_ns;
-	u32 truesize;	/* as charged; marking may change the skb's own */
-	u16 ip_offset;	/* of the IP header, or what is there, from skb->data */
-	u8 profile;	/* enum dualpi2_profile */
-	u8 flags;	/* DUALPI2_CB_* */
+	u64 queued_ns;	/* DUALPI2_QUEUED_SPECIAL, perhaps */
+	u16 flags;	/* DUALPI2_CB_* */
+	u16 ip_offset;	/* of the IP header, or what is there, from skb->data;
+			 * else, most often, it is at the network header
+			 */
 };
 
 /* Account of one queue.  What the packet path need not count follows from this:
  * see dualpi2_counters().
  */
 struct dualpi2_queue_stats {
+	u64 arrived[DUALPI2_ECN_CE + 1];	/* by codepoint */
 	struct dualpi2_delay delay;	/* of what was forwarded */
 	u64 forwarded_before;	/* packets of histograms before this one */
-	u64 enqueued_bytes;
-	u64 arrived[DUALPI2_ECN_CE + 1];	/* by codepoint */
 	u64 marked[DUALPI2_DROP_AQM];	/* by verdict */
 	u64 dropped[DUALPI2_DROPS][2];	/* Not-ECT, ECT */
 	u64 dropped_bytes[DUALPI2_DROPS];
@@ -107,29 +118,36 @@ struct dualpi2_queue_stats {
 
 struct dualpi2_fifo {
 	struct qdisc_skb_head list;
-	u64 bytes;
+	u64 bytes_in;		/* that were queued */
+	u64 bytes_out;		/* that left the queue, by whatever way */
 	struct dualpi2_queue_stats stats;
 };
 
+/* First what each packet needs, as enqueue and dequeue go through it. */
 struct dualpi2_sched_data {
-	struct dualpi2_params params;
+	/* Flags of packets that only their codepoint decides on. */
+	u16 flags[DUALPI2_ECN_CE + 1];
+	struct tcf_proto __rcu *filter_list;
+	u64 nqb;		/* see struct dualpi2_config */
+	u32 nqb_from;		/* least DSCP and ECN field of these */
+	u8 detour;		/* why not to dequeue in the short way */
+	/* Beyond these, dualpi2_admit() has a look. */
+	u64 memory_watch;
+	u64 memory_used;
+	u32 pkts_watch;
 	struct dualpi2_vars vars;
-	struct dualpi2_fifo fifo[DUALPI2_QUEUES];
 	struct dualpi2_clock clock;
+	u64 arrived_ns;		/* of the last packet, if there is a shaper */
+	struct dualpi2_params params;
 	struct dualpi2_drain drain;
+	struct dualpi2_fifo fifo[DUALPI2_QUEUES];
 	struct dualpi2_burst burst;
 	struct qdisc_watchdog watchdog;
-	u64 arrived_ns;		/* of the last packet */
 	u32 mtu_bytes;		/* with link-layer header, bounded */
-	u32 memory_used;
 	u32 memory_limit;
 	u32 limit_pkts;
 	u32 nqb_bytes;		/* in the L4S queue */
 	u32 nqb_limit_bytes;
-	/* Beyond these, dualpi2_admit() has a look. */
-	u32 pkts_watch;
-	u32 memory_watch;
-	struct tcf_proto __rcu *filter_list;
 	struct dualpi2_config config;
 	struct rnd_state rnd;	/* for random signals */
 	u64 unparsed;
@@ -167,9 +185,27 @@ static struct dualpi2_cb *dualpi2_cb(const struct sk_buff *skb)
 	return (struct dualpi2_cb *)qdisc_skb_cb(skb)->data;
 }
 
+static u32 dualpi2_ip_offset(const struct sk_buff *skb)
+{
+	const struct dualpi2_cb *cb = dualpi2_cb(skb);
+
+	return (cb->flags & DUALPI2_CB_OFFSET) ? cb->ip_offset :
+						      skb_network_offset(skb);
+}
+
+static u64 dualpi2_fifo_bytes(const struct dualpi2_fifo *fifo)
+{
+	return fifo->bytes_in - fifo->bytes_out;
+}
+
 static enum dualpi2_ecn dualpi2_ecn_of(const struct dualpi2_cb *cb)
 {
 	return cb->flags & DUALPI2_CB_ECN;
+}
+
+static enum dualpi2_profile dualpi2_profile_of(const struct dualpi2_cb *cb)
+{
+	return cb->flags >> DUALPI2_CB_PROFILE;
 }
 
 static enum dualpi2_queue dualpi2_queue_of(const struct dualpi2_cb *cb)
@@ -199,7 +235,7 @@ static u32 dualpi2_mtu_bytes(const struct Qdisc *sch)
 /* Below its limits and its maxima, enqueue has neither to check nor to note. */
 static void dualpi2_set_watch(struct dualpi2_sched_data *q)
 {
-	q->pkts_watch = q->config.drop_early ?
+	q->pkts_watch = q->params.drop_early ?
 			0 : min(q->limit_pkts, q->max_pkts);
 	q->memory_watch = min(q->memory_limit, q->max_memory_used);
 }
@@ -220,14 +256,20 @@ static void dualpi2_refresh_limits(struct Qdisc *sch)
 	WRITE_ONCE(q->memory_limit,
 		   dualpi2_memory_limit_bytes(&q->config, q->mtu_bytes));
 	q->nqb_limit_bytes = dualpi2_nqb_bytes(dualpi2_ns_per_byte(q));
+	q->vars.credit_start = dualpi2_credit_start(&q->params, q->mtu_bytes);
 	dualpi2_set_watch(q);
+}
+
+static u64 dualpi2_sojourn_ns(const struct sk_buff *skb, u64 now_ns)
+{
+	return now_ns - (dualpi2_cb(skb)->queued_ns & ~DUALPI2_QUEUED_SPECIAL);
 }
 
 static u64 dualpi2_head_age_ns(const struct dualpi2_fifo *fifo, u64 now_ns)
 {
 	const struct sk_buff *skb = fifo->list.head;
 
-	return skb ? now_ns - dualpi2_cb(skb)->queued_ns : 0;
+	return skb ? dualpi2_sojourn_ns(skb, now_ns) : 0;
 }
 
 /* The bits that the next decision may draw on. */
@@ -312,6 +354,7 @@ static int dualpi2_read_dsfield(const struct sk_buff *skb, struct dualpi2_cb *cb
 		offset = dualpi2_skip_tags(skb, &proto);
 	if (offset >= 0 && proto == htons(ETH_P_PPP_SES))
 		offset = dualpi2_skip_pppoe(skb, offset, &proto);
+	cb->flags |= DUALPI2_CB_OFFSET;
 	cb->ip_offset = skb_network_offset(skb);
 	if (offset < 0 || offset > U16_MAX)
 		return -1;
@@ -346,7 +389,7 @@ static int dualpi2_read_dsfield(const struct sk_buff *skb, struct dualpi2_cb *cb
 static bool dualpi2_set_ce(struct sk_buff *skb)
 {
 	const struct dualpi2_cb *cb = dualpi2_cb(skb);
-	unsigned int offset = cb->ip_offset;
+	unsigned int offset = dualpi2_ip_offset(skb);
 	bool ipv6 = cb->flags & DUALPI2_CB_IPV6;
 	struct iphdr *ip;
 
@@ -416,6 +459,66 @@ static int dualpi2_local_class(struct sk_buff *skb, struct Qdisc *sch, int *ret)
 	return min_t(u32, TC_H_MIN(res.classid), DUALPI2_CLASS_CLASSIC);
 }
 
+static u16 dualpi2_flags(const struct dualpi2_config *cfg,
+			 enum dualpi2_queue queue, enum dualpi2_ecn ecn,
+			 bool unmarked)
+{
+	return dualpi2_profile(cfg, queue, ecn, unmarked) << DUALPI2_CB_PROFILE |
+	       (queue == DUALPI2_QUEUE_L ? DUALPI2_CB_L : 0) | ecn;
+}
+
+/* What the short ways of packets go by. */
+static void dualpi2_set_quick(struct dualpi2_sched_data *q)
+{
+	const struct dualpi2_config *cfg = &q->config;
+	enum dualpi2_ecn ecn;
+
+	for (ecn = DUALPI2_ECN_NOT_ECT; ecn <= DUALPI2_ECN_CE; ecn++)
+		q->flags[ecn] =
+			dualpi2_flags(cfg, dualpi2_queue_of_ecn(cfg, ecn), ecn,
+				      false);
+	q->nqb = cfg->nqb;
+	q->nqb_from = cfg->nqb ? __ffs64(cfg->nqb) << 2 : U32_MAX;
+	if (cfg->bandwidth || cfg->framing != DUALPI2_FRAMING_RAW)
+		q->detour |= DUALPI2_DETOUR_LINK;
+	else
+		q->detour &= ~DUALPI2_DETOUR_LINK;
+}
+
+/* The DSCP and ECN field of nearly all packets: IPv4 or IPv6 in the linear part,
+ * and nothing decides on them but their ECN field.
+ *
+ * Return: -1 if it takes more to tell.
+ */
+static __always_inline int dualpi2_quick_dsfield(const struct sk_buff *skb,
+						 struct Qdisc *sch)
+{
+	const struct dualpi2_sched_data *q = qdisc_priv(sch);
+	const u8 *ip = skb_network_header(skb);
+	int len = skb_tail_pointer(skb) - ip;
+	u32 dsfield;
+
+	if (unlikely(rcu_access_pointer(q->filter_list) || ip < skb->data ||
+		     (skb->priority > TC_H_MIN_MASK &&
+		      TC_H_MAJ(skb->priority) == sch->handle)))
+		return -1;
+	if (likely(skb->protocol == htons(ETH_P_IP))) {
+		if (unlikely(len < (int)sizeof(struct iphdr) ||
+			     (u8)(ip[0] - 0x45) > 0x4f - 0x45))
+			return -1;
+		dsfield = ((const struct iphdr *)ip)->tos;
+	} else {
+		if (unlikely(skb->protocol != htons(ETH_P_IPV6) ||
+			     len < (int)sizeof(struct ipv6hdr) ||
+			     ip[0] >> 4 != 6))
+			return -1;
+		dsfield = ipv6_get_dsfield((const struct ipv6hdr *)ip);
+	}
+	if (dsfield >= q->nqb_from && (q->nqb >> (dsfield >> 2) & 1))
+		return -1;
+	return dsfield;
+}
+
 /* Decide on a packet's queue and on what it is to the AQM; fills the control
  * block.  Returns as dualpi2_local_class().
  */
@@ -446,34 +549,32 @@ static int dualpi2_classify(struct sk_buff *skb, struct Qdisc *sch, int *ret)
 		queue = class == DUALPI2_CLASS_CLASSIC ? DUALPI2_QUEUE_C :
 							 DUALPI2_QUEUE_L;
 	}
-	if (queue == DUALPI2_QUEUE_L)
-		cb.flags |= DUALPI2_CB_L;
-	cb.flags |= ecn;
-	cb.profile = dualpi2_profile(&q->config, queue, ecn,
-				     class == DUALPI2_CLASS_L_UNMARKED);
+	cb.flags |= dualpi2_flags(&q->config, queue, ecn,
+				  class == DUALPI2_CLASS_L_UNMARKED);
 	*dualpi2_cb(skb) = cb;
 	return class;
 }
 
 static u64 dualpi2_backlog_bytes(const struct dualpi2_sched_data *q)
 {
-	return q->fifo[DUALPI2_QUEUE_C].bytes + q->fifo[DUALPI2_QUEUE_L].bytes;
+	return dualpi2_fifo_bytes(&q->fifo[DUALPI2_QUEUE_C]) +
+	       dualpi2_fifo_bytes(&q->fifo[DUALPI2_QUEUE_L]);
 }
 
-/* All that statistics cost on the packet path is in the five functions of this
+static bool dualpi2_is_empty(const struct dualpi2_sched_data *q)
+{
+	return !q->fifo[DUALPI2_QUEUE_C].list.head &&
+	       !q->fifo[DUALPI2_QUEUE_L].list.head;
+}
+
+/* All that statistics cost on the packet path is in the four functions of this
  * name.  A module without them is there to measure that (scripts/bench.sh).
  */
 static void dualpi2_account_arrival(struct dualpi2_queue_stats *stats,
-				    const struct dualpi2_cb *cb)
+				    enum dualpi2_ecn ecn)
 {
 	if (!__is_defined(DUALPI2_BENCH_NO_STATS))
-		stats->arrived[dualpi2_ecn_of(cb)]++;
-}
-
-static void dualpi2_account_bytes(struct dualpi2_queue_stats *stats, s64 bytes)
-{
-	if (!__is_defined(DUALPI2_BENCH_NO_STATS))
-		stats->enqueued_bytes += bytes;
+		stats->arrived[ecn]++;
 }
 
 static void dualpi2_account_mark(struct dualpi2_queue_stats *stats,
@@ -507,7 +608,7 @@ static u32 dualpi2_gso_header_bytes(const struct sk_buff *skb)
 {
 	int offset = skb->encapsulation ? skb_inner_transport_offset(skb) :
 					  skb_transport_offset(skb);
-	u32 ip_offset = dualpi2_cb(skb)->ip_offset;
+	u32 ip_offset = dualpi2_ip_offset(skb);
 
 	if (skb_shinfo(skb)->gso_type & (SKB_GSO_TCPV4 | SKB_GSO_TCPV6)) {
 		struct tcphdr buf;
@@ -531,7 +632,7 @@ static u64 dualpi2_wire_bytes(const struct dualpi2_sched_data *q,
 	if (link->framing == DUALPI2_FRAMING_RAW)
 		return (dualpi2_cb(skb)->flags & DUALPI2_CB_LONGER) ?
 		       skb->len : qdisc_pkt_len(skb);
-	ip_offset = dualpi2_cb(skb)->ip_offset;
+	ip_offset = dualpi2_ip_offset(skb);
 	ip_bytes = skb->len > ip_offset ? skb->len - ip_offset : 0;
 	if (likely(!skb_is_gso(skb)))
 		return dualpi2_link_bytes(link, ip_bytes);
@@ -565,8 +666,14 @@ dualpi2_trace(struct Qdisc *sch, const struct sk_buff *skb, u64 sojourn_ns,
 
 	if (!__is_defined(DUALPI2_BENCH_NO_TRACE))
 		trace_dualpi2_verdict(sch, &q->vars, dualpi2_queue_of(cb),
-				      dualpi2_ecn_of(cb), cb->profile,
+				      dualpi2_ecn_of(cb), dualpi2_profile_of(cb),
 				      qdisc_pkt_len(skb), sojourn_ns, verdict);
+}
+
+static __always_inline bool dualpi2_tracing(void)
+{
+	return !__is_defined(DUALPI2_BENCH_NO_TRACE) &&
+	       trace_dualpi2_verdict_enabled();
 }
 
 /* Carry out a verdict to mark.  A packet that arrived with CE has the signal
@@ -593,7 +700,7 @@ static bool dualpi2_early_signal(struct Qdisc *sch, struct sk_buff *skb,
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	const struct dualpi2_packet pkt = {
-		.profile = dualpi2_cb(skb)->profile,
+		.profile = dualpi2_profile_of(dualpi2_cb(skb)),
 		.low = dualpi2_is_low(dualpi2_backlog_bytes(q) +
 				      qdisc_pkt_len(skb), q->mtu_bytes),
 		.may_drop = true,
@@ -609,6 +716,17 @@ static bool dualpi2_early_signal(struct Qdisc *sch, struct sk_buff *skb,
 		dualpi2_mark(q, skb, &q->fifo[DUALPI2_QUEUE_C].stats,
 			     verdict);
 	return false;
+}
+
+/* Is it for dualpi2_admit() to say what becomes of a packet, with which so much
+ * memory would be used?
+ */
+static __always_inline bool dualpi2_is_watched(struct Qdisc *sch,
+					       u64 memory_used)
+{
+	const struct dualpi2_sched_data *q = qdisc_priv(sch);
+
+	return sch->q.qlen >= q->pkts_watch || memory_used > q->memory_watch;
 }
 
 /* The rare part of enqueue: the queues are full, or will be longer than ever, or
@@ -632,19 +750,63 @@ static noinline enum dualpi2_drop dualpi2_admit(struct sk_buff *skb,
 	}
 	if (sch->q.qlen >= q->limit_pkts)
 		return DUALPI2_DROPPED_LIMIT;
-	if ((u64)q->memory_used + skb->truesize > q->memory_limit)
+	if (q->memory_used + skb->truesize > q->memory_limit)
 		return DUALPI2_DROPPED_MEMORY;
-	if (q->config.drop_early &&
+	if (q->params.drop_early &&
 	    dualpi2_queue_of(dualpi2_cb(skb)) == DUALPI2_QUEUE_C &&
 	    dualpi2_early_signal(sch, skb, now_ns))
 		return DUALPI2_DROPPED_EARLY;
 
 	q->max_pkts = max(q->max_pkts, sch->q.qlen + 1);
 	/* A mark may have made it larger. */
-	q->max_memory_used = max(q->max_memory_used,
-				 q->memory_used + skb->truesize);
+	q->max_memory_used = max_t(u64, q->max_memory_used,
+				   q->memory_used + skb->truesize);
 	dualpi2_set_watch(q);
 	return DUALPI2_ADMITTED;
+}
+
+/* Not inline, as multiplications of 64 bits ask for an aligned stack frame. */
+static noinline int dualpi2_burst_begin(struct dualpi2_sched_data *q, u32 len,
+					u64 now_ns)
+{
+	dualpi2_burst_arrive(&q->burst, len, now_ns);
+	return NET_XMIT_SUCCESS;
+}
+
+/* Join a queue; queued_ns is as in struct dualpi2_cb.  Returns NET_XMIT_SUCCESS. */
+static __always_inline int dualpi2_fifo_push(struct Qdisc *sch,
+					     struct sk_buff *skb,
+					     enum dualpi2_queue queue,
+					     u64 queued_ns, u64 memory_used)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	struct dualpi2_fifo *fifo = &q->fifo[queue];
+	struct dualpi2_cb *cb = dualpi2_cb(skb);
+	u64 len = qdisc_pkt_len(skb);
+
+	cb->queued_ns = queued_ns;
+	if (!fifo->list.tail) {
+		fifo->list.head = skb;
+	} else {
+		/* The first one is never enough for a native mark. */
+		if (queue == DUALPI2_QUEUE_L &&
+		    dualpi2_native_ok(&q->params, fifo->list.qlen + 1))
+			cb->flags |= DUALPI2_CB_NATIVE_OK;
+		skb->next = NULL;
+		fifo->list.tail->next = skb;
+	}
+	fifo->list.tail = skb;
+	fifo->list.qlen++;
+	fifo->bytes_in += len;
+	q->memory_used = memory_used;
+	sch->qstats.backlog += (u32)len;
+	WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
+	if (queue == DUALPI2_QUEUE_C)
+		return NET_XMIT_SUCCESS;
+	queued_ns &= ~DUALPI2_QUEUED_SPECIAL;
+	if (!dualpi2_burst_goes_on(&q->burst, len, queued_ns))
+		return dualpi2_burst_begin(q, len, queued_ns);
+	return NET_XMIT_SUCCESS;
 }
 
 /* Queue one packet that has been classified.  Returns NET_XMIT_*. */
@@ -652,40 +814,27 @@ static int dualpi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 			       u64 now_ns, struct sk_buff **to_free)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	struct dualpi2_cb *cb = dualpi2_cb(skb);
-	enum dualpi2_queue queue = dualpi2_queue_of(cb);
+	enum dualpi2_queue queue = dualpi2_queue_of(dualpi2_cb(skb));
 	struct dualpi2_fifo *fifo = dualpi2_fifo_of(q, queue);
-	unsigned int len = qdisc_pkt_len(skb);
+	bool nqb = dualpi2_cb(skb)->flags & DUALPI2_CB_NQB;
+	u64 memory_used = q->memory_used + skb->truesize;
+	u64 special = nqb || skb_is_gso(skb) ? DUALPI2_QUEUED_SPECIAL : 0;
 
-	dualpi2_account_arrival(&fifo->stats, cb);
-	if (unlikely(sch->q.qlen >= q->pkts_watch ||
-		     (u64)q->memory_used + skb->truesize > q->memory_watch ||
-		     (cb->flags & DUALPI2_CB_NQB))) {
+	dualpi2_account_arrival(&fifo->stats, dualpi2_ecn_of(dualpi2_cb(skb)));
+	if (unlikely(nqb || dualpi2_is_watched(sch, memory_used))) {
 		enum dualpi2_drop cause = dualpi2_admit(skb, sch, now_ns);
 
 		if (cause != DUALPI2_ADMITTED) {
 			dualpi2_note_drop(q, fifo, skb, cause);
 			return qdisc_drop(skb, sch, to_free);
 		}
+		if (nqb)
+			q->nqb_bytes += qdisc_pkt_len(skb);
+		/* A mark may have made it larger. */
+		memory_used = q->memory_used + skb->truesize;
 	}
-
-	cb->queued_ns = now_ns;
-	cb->truesize = skb->truesize;
-	if (queue == DUALPI2_QUEUE_L) {
-		if (dualpi2_native_ok(&q->params, fifo->list.qlen + 1))
-			cb->flags |= DUALPI2_CB_NATIVE_OK;
-		if (cb->flags & DUALPI2_CB_NQB)
-			q->nqb_bytes += len;
-		dualpi2_burst_arrive(&q->burst, len, now_ns);
-	}
-
-	__qdisc_enqueue_tail(skb, &fifo->list);
-	fifo->bytes += len;
-	dualpi2_account_bytes(&fifo->stats, len);
-	WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
-	qdisc_qstats_backlog_inc(sch, skb);
-	q->memory_used += cb->truesize;
-	return NET_XMIT_SUCCESS;
+	return dualpi2_fifo_push(sch, skb, queue, now_ns | special,
+				 memory_used);
 }
 
 /* Length on the link of a frame of so many bytes, by a size table as tc-stab(8)
@@ -733,10 +882,10 @@ static void dualpi2_lengthen(struct Qdisc *sch, struct sk_buff *skb, s32 bytes)
 
 	qdisc_skb_cb(skb)->pkt_len += bytes;
 	dualpi2_cb(skb)->flags |= DUALPI2_CB_LONGER;
-	q->fifo[queue].bytes += bytes;
+	dualpi2_cb(skb)->queued_ns |= DUALPI2_QUEUED_SPECIAL;
+	q->fifo[queue].bytes_in += bytes;
 	if (dualpi2_cb(skb)->flags & DUALPI2_CB_NQB)
 		q->nqb_bytes += bytes;
-	dualpi2_account_bytes(&q->fifo[queue].stats, bytes);
 	sch->qstats.backlog += bytes;
 }
 
@@ -812,17 +961,17 @@ static void dualpi2_learn(struct dualpi2_sched_data *q)
 /* Make up for the time that the queues have been empty, or look at the first
  * packets of both.  Called when an update is due.
  */
-static void dualpi2_update(struct Qdisc *sch, u64 now_ns)
+static noinline void dualpi2_update(struct Qdisc *sch, u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
 	struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
 	bool overload = q->vars.overload;
 
-	dualpi2_drain_update(&q->drain);
+	dualpi2_drain_update(&q->drain, now_ns);
 	dualpi2_refresh_limits(sch);
 	dualpi2_learn(q);
-	if (!c->list.head && !l->list.head)
+	if (dualpi2_is_empty(q))
 		dualpi2_pi_idle(&q->params, &q->vars, now_ns);
 	else
 		dualpi2_pi_update(&q->params, &q->vars,
@@ -832,11 +981,11 @@ static void dualpi2_update(struct Qdisc *sch, u64 now_ns)
 		dualpi2_notice(q);
 }
 
-static int dualpi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
-			   struct sk_buff **to_free)
+/* Enqueue for all packets. */
+static noinline int dualpi2_enqueue_any(struct sk_buff *skb, struct Qdisc *sch,
+					u64 now_ns, struct sk_buff **to_free)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	u64 now_ns = ktime_get_ns();
 	int ret, class;
 
 	q->arrived_ns = now_ns;
@@ -851,11 +1000,9 @@ static int dualpi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	}
 
 	/* A packet that a parent has peeked at may be there all the same. */
-	if (!dualpi2_backlog_bytes(q)) {
+	if (dualpi2_is_empty(q)) {
 		dualpi2_clock_start(&q->params.link, &q->clock, now_ns);
-		dualpi2_drain_pause(&q->drain);
-		if (!sch->q.qlen &&
-		    dualpi2_pi_is_due(&q->params, &q->vars, now_ns))
+		if (!sch->q.qlen && dualpi2_pi_is_due(&q->vars, now_ns))
 			dualpi2_update(sch, now_ns);
 	}
 	/* The packets of a list would not learn of a mark on its head. */
@@ -866,16 +1013,58 @@ static int dualpi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	return dualpi2_enqueue_one(skb, sch, now_ns, to_free);
 }
 
-/* Take the packet at the head of a queue.  It still counts in sch->q.qlen and
- * the qdisc's backlog: the caller decides when it leaves.
+/* The short way for most packets: all that it leaves out does not apply to them.
+ * Nothing is written before that is sure, and nothing is called but in the end, so
+ * that hardly a register has to be saved.
  */
-static struct sk_buff *dualpi2_fifo_pop(struct dualpi2_sched_data *q,
-					struct dualpi2_fifo *fifo)
+static int dualpi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
+			   struct sk_buff **to_free)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	u64 now_ns = ktime_get_ns();
+	enum dualpi2_ecn ecn;
+	u64 memory_used;
+	int dsfield;
+	u16 flags;
+
+	if (unlikely(skb_is_gso(skb)))
+		goto any;
+	dsfield = dualpi2_quick_dsfield(skb, sch);
+	memory_used = q->memory_used + skb->truesize;
+	if (unlikely(dsfield < 0 || dualpi2_is_watched(sch, memory_used) ||
+		     dualpi2_pi_is_due(&q->vars, now_ns)))
+		goto any;
+	if (q->detour & DUALPI2_DETOUR_LINK) {
+		q->arrived_ns = now_ns;
+		if (dualpi2_is_empty(q))
+			dualpi2_clock_start(&q->params.link, &q->clock,
+					    now_ns);
+	}
+
+	ecn = dsfield & INET_ECN_MASK;
+	flags = q->flags[ecn];
+	dualpi2_cb(skb)->flags = flags;
+	if (flags & DUALPI2_CB_L) {
+		dualpi2_account_arrival(&q->fifo[DUALPI2_QUEUE_L].stats, ecn);
+		return dualpi2_fifo_push(sch, skb, DUALPI2_QUEUE_L, now_ns,
+					 memory_used);
+	}
+	dualpi2_account_arrival(&q->fifo[DUALPI2_QUEUE_C].stats, ecn);
+	return dualpi2_fifo_push(sch, skb, DUALPI2_QUEUE_C, now_ns,
+				 memory_used);
+
+any:
+	return dualpi2_enqueue_any(skb, sch, now_ns, to_free);
+}
+
+/* Take the packet at the head of a queue. */
+static __always_inline struct sk_buff *
+dualpi2_fifo_pop(struct dualpi2_sched_data *q, struct dualpi2_fifo *fifo)
 {
 	struct sk_buff *skb = __qdisc_dequeue_head(&fifo->list);
 
-	fifo->bytes -= qdisc_pkt_len(skb);
-	q->memory_used -= dualpi2_cb(skb)->truesize;
+	fifo->bytes_out += qdisc_pkt_len(skb);
+	q->memory_used -= skb->truesize;
 	if (unlikely(dualpi2_cb(skb)->flags & DUALPI2_CB_NQB))
 		q->nqb_bytes -= qdisc_pkt_len(skb);
 	return skb;
@@ -906,11 +1095,12 @@ static void dualpi2_native_delay(const struct dualpi2_sched_data *q,
 				 const struct sk_buff *skb, u64 sojourn_ns,
 				 u64 now_ns, struct dualpi2_packet *pkt)
 {
+	const struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
 	const struct dualpi2_link *link = &q->params.link;
 
 	if (dualpi2_clock_is_cause(link, &q->clock, now_ns)) {
 		pkt->delay_ns = dualpi2_bytes_ns(link->ns_per_byte_q20,
-						 q->fifo[DUALPI2_QUEUE_L].bytes);
+						 dualpi2_fifo_bytes(l));
 		pkt->native_ok = dualpi2_native_ok(&q->params, pkt->l_pkts);
 	} else {
 		pkt->delay_ns = sojourn_ns;
@@ -918,88 +1108,114 @@ static void dualpi2_native_delay(const struct dualpi2_sched_data *q,
 	}
 }
 
-/* A packet is on its way: account for the time that it takes of the link. */
-static void dualpi2_sent(struct dualpi2_sched_data *q,
-			 const struct sk_buff *skb, enum dualpi2_queue queue,
-			 u64 now_ns)
-{
-	const struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
-	const struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
-	u32 bytes = min_t(u64, dualpi2_wire_bytes(q, skb), U32_MAX);
-
-	dualpi2_sched_sent(&q->params, &q->vars, queue, bytes, c->list.qlen,
-			   l->list.qlen, q->mtu_bytes);
-	if (q->params.link.ns_per_byte_q20)
-		dualpi2_clock_send(&q->params.link, &q->clock, bytes, now_ns);
-	else
-		dualpi2_drain_sent(&q->drain, bytes,
-				   c->list.head || l->list.head, now_ns);
-}
-
-/* The packet that goes next, its signal given.  It still counts in the qdisc's
- * qlen and backlog, so that parents that are told of drops here see a child
- * that is not empty.
+/* Give a packet that was taken from its queue the signal that it is due: mark it,
+ * or drop it, unless that is no longer allowed.
+ *
+ * Return: true if the packet is dropped.
  */
-static struct sk_buff *dualpi2_next(struct Qdisc *sch)
+static noinline bool dualpi2_signal(struct Qdisc *sch, struct sk_buff *skb,
+				    u64 now_ns, bool may_drop)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
-	struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
-	unsigned int dropped = 0, dropped_bytes = 0;
+	enum dualpi2_queue queue = dualpi2_queue_of(dualpi2_cb(skb));
+	struct dualpi2_fifo *fifo = dualpi2_fifo_of(q, queue);
+	u64 sojourn_ns = dualpi2_sojourn_ns(skb, now_ns);
+	bool l = queue == DUALPI2_QUEUE_L;
 	enum dualpi2_verdict verdict;
-	struct dualpi2_fifo *fifo;
-	enum dualpi2_queue queue;
-	struct dualpi2_packet pkt;
-	u64 now_ns, sojourn_ns;
-	struct sk_buff *skb;
+	struct dualpi2_packet pkt = {
+		.profile = dualpi2_profile_of(dualpi2_cb(skb)),
+		.low = dualpi2_is_low(dualpi2_backlog_bytes(q) +
+				      qdisc_pkt_len(skb), q->mtu_bytes),
+		.shared = q->fifo[DUALPI2_QUEUE_C].list.head,
+		.may_drop = may_drop && !dualpi2_is_empty(q),
+		.l_pkts = q->fifo[DUALPI2_QUEUE_L].list.qlen + l,
+		.rnd = dualpi2_decision_bits(q, now_ns),
+	};
 
-	if (!c->list.head && !l->list.head)
-		return NULL;
-	/* Each packet that comes asks for one; if it came too early there is no
-	 * need to read the clock again.
-	 */
-	if (dualpi2_clock_wait(&q->clock, q->arrived_ns) &&
-	    hrtimer_is_queued(&q->watchdog.timer))
-		return NULL;
-	now_ns = ktime_get_ns();
-	if (unlikely(dualpi2_clock_wait(&q->clock, now_ns))) {
-		dualpi2_throttle(sch);
-		return NULL;
+	/* Classic packets got theirs when they came. */
+	if (!l && q->params.drop_early)
+		return false;
+	if (l)
+		dualpi2_native_delay(q, skb, sojourn_ns, now_ns, &pkt);
+	verdict = dualpi2_verdict(&q->params, &q->vars, &pkt);
+	dualpi2_trace(sch, skb, sojourn_ns, verdict);
+	if (verdict < DUALPI2_DROP_AQM) {
+		if (verdict != DUALPI2_PASS)
+			dualpi2_mark(q, skb, &fifo->stats, verdict);
+		return false;
 	}
-	if (dualpi2_pi_is_due(&q->params, &q->vars, now_ns))
+	dualpi2_note_drop(q, fifo, skb,
+			  verdict == DUALPI2_DROP_AQM ?
+			  DUALPI2_DROPPED_AQM : DUALPI2_DROPPED_OVERLOAD);
+	return true;
+}
+
+/* A packet is on its way: account for the time that it takes of the link. */
+static __always_inline void dualpi2_sent(struct dualpi2_sched_data *q,
+					 const struct sk_buff *skb,
+					 enum dualpi2_queue queue, u64 now_ns)
+{
+	const struct sk_buff *c = q->fifo[DUALPI2_QUEUE_C].list.head;
+	const struct sk_buff *l = q->fifo[DUALPI2_QUEUE_L].list.head;
+	bool shared = dualpi2_sched_is_shared(&q->vars, queue, c, l);
+	u32 bytes;
+
+	if (q->params.link.ns_per_byte_q20) {
+		u64 wire_bytes = dualpi2_wire_bytes(q, skb);
+
+		dualpi2_clock_send(&q->params.link, &q->clock, wire_bytes,
+				   now_ns);
+		if (shared)
+			dualpi2_sched_charge(&q->params, &q->vars, queue,
+					     min_t(u64, wire_bytes, U32_MAX));
+	} else if (c || l || q->drain.since_ns) {
+		bytes = min_t(u64, dualpi2_wire_bytes(q, skb), U32_MAX);
+		dualpi2_drain_sent(&q->drain, bytes, c || l, now_ns);
+		if (shared)
+			dualpi2_sched_charge(&q->params, &q->vars, queue,
+					     bytes);
+	}
+}
+
+/* A packet leaves the qdisc. */
+static __always_inline void dualpi2_forward(struct Qdisc *sch,
+					    struct sk_buff *skb,
+					    enum dualpi2_queue queue,
+					    u64 sojourn_ns, u64 now_ns)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+
+	dualpi2_sent(q, skb, queue, now_ns);
+	dualpi2_account_forward(&q->fifo[queue].stats, sojourn_ns);
+	qdisc_bstats_update(sch, skb);
+	dualpi2_leave(sch, skb);
+}
+
+/* Dequeue for all packets, when one may leave. */
+static noinline struct sk_buff *dualpi2_dequeue_any(struct Qdisc *sch,
+						    u64 now_ns)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	const struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
+	const struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
+	unsigned int dropped = 0, dropped_bytes = 0;
+	enum dualpi2_queue queue;
+	struct sk_buff *skb;
+	u64 sojourn_ns;
+
+	/* What the device gave back counts in qlen, too. */
+	if (dualpi2_is_empty(q))
+		return NULL;
+	if (unlikely(dualpi2_pi_is_due(&q->vars, now_ns)))
 		dualpi2_update(sch, now_ns);
 
 	for (;;) {
-		queue = dualpi2_sched_pick(&q->vars, c->list.qlen,
-					   l->list.qlen);
-		fifo = dualpi2_fifo_of(q, queue);
-		pkt.low = dualpi2_is_low(dualpi2_backlog_bytes(q),
-					 q->mtu_bytes);
-		pkt.shared = c->list.head;
-		pkt.l_pkts = l->list.qlen;
-		skb = dualpi2_fifo_pop(q, fifo);
-		sojourn_ns = now_ns - dualpi2_cb(skb)->queued_ns;
-		if (queue == DUALPI2_QUEUE_C && q->config.drop_early)
+		queue = dualpi2_sched_pick(&q->vars, c->list.head,
+					   l->list.head);
+		skb = dualpi2_fifo_pop(q, dualpi2_fifo_of(q, queue));
+		if (!dualpi2_signal(sch, skb, now_ns,
+				    dropped < DUALPI2_DROPS_PER_DEQUEUE))
 			break;
-
-		pkt.profile = dualpi2_cb(skb)->profile;
-		if (queue == DUALPI2_QUEUE_L)
-			dualpi2_native_delay(q, skb, sojourn_ns, now_ns, &pkt);
-		pkt.may_drop = dropped < DUALPI2_DROPS_PER_DEQUEUE &&
-			       (c->list.qlen || l->list.qlen);
-		pkt.rnd = dualpi2_decision_bits(q, now_ns);
-		verdict = dualpi2_verdict(&q->params, &q->vars, &pkt);
-		dualpi2_trace(sch, skb, sojourn_ns, verdict);
-		if (verdict < DUALPI2_DROP_AQM) {
-			if (verdict != DUALPI2_PASS)
-				dualpi2_mark(q, skb, &fifo->stats, verdict);
-			break;
-		}
-
-		dualpi2_note_drop(q, fifo, skb,
-				  verdict == DUALPI2_DROP_AQM ?
-				  DUALPI2_DROPPED_AQM :
-				  DUALPI2_DROPPED_OVERLOAD);
 		dropped++;
 		dropped_bytes += qdisc_pkt_len(skb);
 		dualpi2_leave(sch, skb);
@@ -1007,34 +1223,151 @@ static struct sk_buff *dualpi2_next(struct Qdisc *sch)
 		kfree_skb(skb);
 	}
 
-	dualpi2_sent(q, skb, queue, now_ns);
-	dualpi2_account_forward(&fifo->stats, sojourn_ns);
-	qdisc_bstats_update(sch, skb);
-	if (dropped)
+	/* Parents are to see a child that is not empty. */
+	if (unlikely(dropped))
 		qdisc_tree_reduce_backlog(sch, dropped, dropped_bytes);
+	sojourn_ns = dualpi2_sojourn_ns(skb, now_ns);
+	dualpi2_forward(sch, skb, queue, sojourn_ns, now_ns);
 	return skb;
 }
 
-static struct sk_buff *dualpi2_dequeue(struct Qdisc *sch)
+/* Dequeue where there is a shaper, or a packet that a parent peeked at. */
+static noinline struct sk_buff *dualpi2_dequeue_timed(struct Qdisc *sch)
 {
 	struct sk_buff *skb = __skb_dequeue(&sch->gso_skb);
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	u64 now_ns;
 
-	/* Some parents peek and then call this. */
-	if (likely(!skb))
-		skb = dualpi2_next(sch);
-	if (skb)
+	q->detour &= ~DUALPI2_DETOUR_PEEKED;
+	if (skb) {
 		dualpi2_leave(sch, skb);
-	return skb;
+		return skb;
+	}
+	/* Each packet that comes asks for one; if it came too early there is no
+	 * need to read the clock again.
+	 */
+	if (dualpi2_clock_wait(&q->clock, q->arrived_ns) &&
+	    hrtimer_is_queued(&q->watchdog.timer))
+		return NULL;
+	now_ns = ktime_get_ns();
+	if (dualpi2_clock_wait(&q->clock, now_ns)) {
+		dualpi2_throttle(sch);
+		return NULL;
+	}
+	return dualpi2_dequeue_any(sch, now_ns);
 }
 
+/* Dequeue a queue's first packet if it is sure to get no signal and has nothing
+ * else about it.
+ *
+ * Return: false if that is not so.
+ */
+static __always_inline bool
+dualpi2_dequeue_quiet(struct Qdisc *sch, struct sk_buff *skb,
+		      enum dualpi2_queue queue, bool other, u64 now_ns)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	struct dualpi2_fifo *fifo = &q->fifo[queue];
+	u64 sojourn_ns = now_ns - dualpi2_cb(skb)->queued_ns;
+	u64 len = qdisc_pkt_len(skb);
+	struct sk_buff *next;
+
+	if (unlikely(!dualpi2_is_quiet(&q->vars, queue, sojourn_ns)))
+		return false;
+
+	next = skb->next;
+	fifo->list.head = next;
+	fifo->list.qlen--;
+	fifo->bytes_out += len;
+	q->memory_used -= skb->truesize;
+	if (next)
+		skb_mark_not_on_list(skb);
+	else
+		fifo->list.tail = NULL;
+
+	/* As dualpi2_sent(), where lengths on the link are these. */
+	if (dualpi2_sched_is_shared(&q->vars, queue,
+				    queue == DUALPI2_QUEUE_C ? !!next : other,
+				    queue == DUALPI2_QUEUE_C ? other : !!next))
+		dualpi2_sched_charge(&q->params, &q->vars, queue, len);
+	if (next || other || q->drain.since_ns)
+		dualpi2_drain_sent(&q->drain, len, next || other, now_ns);
+
+	_bstats_update(&sch->bstats, len, 1);
+	sch->qstats.backlog -= (u32)len;
+	WRITE_ONCE(sch->q.qlen, sch->q.qlen - 1);
+	dualpi2_account_forward(&fifo->stats, sojourn_ns);
+	return true;
+}
+
+/* The short way where packets wait in both queues. */
+static noinline struct sk_buff *dualpi2_dequeue_shared(struct Qdisc *sch,
+						       u64 now_ns)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	struct sk_buff *c = q->fifo[DUALPI2_QUEUE_C].list.head;
+	struct sk_buff *l = q->fifo[DUALPI2_QUEUE_L].list.head;
+
+	if (dualpi2_sched_pick(&q->vars, true, true) == DUALPI2_QUEUE_C) {
+		if (dualpi2_dequeue_quiet(sch, c, DUALPI2_QUEUE_C, true,
+					  now_ns))
+			return c;
+	} else {
+		if (dualpi2_dequeue_quiet(sch, l, DUALPI2_QUEUE_L, true,
+					  now_ns))
+			return l;
+	}
+	return dualpi2_dequeue_any(sch, now_ns);
+}
+
+/* The short way, as in dualpi2_enqueue(). */
+static struct sk_buff *dualpi2_dequeue(struct Qdisc *sch)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	struct sk_buff *c, *l;
+	u64 now_ns;
+
+	if (!sch->q.qlen)
+		return NULL;
+	if (unlikely(q->detour))
+		return dualpi2_dequeue_timed(sch);
+	now_ns = ktime_get_ns();
+	if (unlikely(dualpi2_pi_is_due(&q->vars, now_ns) || dualpi2_tracing()))
+		goto any;
+	c = q->fifo[DUALPI2_QUEUE_C].list.head;
+	l = q->fifo[DUALPI2_QUEUE_L].list.head;
+	if (l) {
+		if (c)
+			return dualpi2_dequeue_shared(sch, now_ns);
+		if (dualpi2_dequeue_quiet(sch, l, DUALPI2_QUEUE_L, false,
+					  now_ns))
+			return l;
+	} else if (c && dualpi2_dequeue_quiet(sch, c, DUALPI2_QUEUE_C, false,
+					      now_ns)) {
+		return c;
+	}
+any:
+	return dualpi2_dequeue_any(sch, now_ns);
+}
+
+/* The packet that dequeue will return next.  It has got its signal and is out of
+ * its queue, and still counts in the qdisc's qlen and backlog.
+ */
 static struct sk_buff *dualpi2_peek(struct Qdisc *sch)
 {
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct sk_buff *skb = skb_peek(&sch->gso_skb);
 
 	if (!skb) {
-		skb = dualpi2_next(sch);
-		if (skb)
+		/* Parents take the last one without a word. */
+		q->detour &= ~DUALPI2_DETOUR_PEEKED;
+		skb = dualpi2_dequeue(sch);
+		if (skb) {
 			__skb_queue_head(&sch->gso_skb, skb);
+			q->detour |= DUALPI2_DETOUR_PEEKED;
+			qdisc_qstats_backlog_inc(sch, skb);
+			WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
+		}
 	}
 	return skb;
 }
@@ -1384,7 +1717,7 @@ static u64 dualpi2_now(struct Qdisc *sch)
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	u64 now_ns = ktime_get_ns();
 
-	if (!sch->q.qlen && dualpi2_pi_is_due(&q->params, &q->vars, now_ns))
+	if (!sch->q.qlen && dualpi2_pi_is_due(&q->vars, now_ns))
 		dualpi2_pi_idle(&q->params, &q->vars, now_ns);
 	return now_ns;
 }
@@ -1511,9 +1844,10 @@ static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
 	dualpi2_report_change(&q->params, &params, &q->vars, now_ns);
 	dualpi2_clock_change(&q->params.link, &params.link, &q->clock,
 			     q->mtu_bytes, now_ns);
-	dualpi2_drain_pause(&q->drain);
+	dualpi2_drain_pause(&q->drain, now_ns);
 	q->config = cfg;
 	q->params = params;
+	dualpi2_set_quick(q);
 	dualpi2_refresh_limits(sch);
 	dualpi2_set_edges(q);
 	dualpi2_vars_derive(&q->params, &q->vars, now_ns);
@@ -1521,7 +1855,7 @@ static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
 	dualpi2_notice(q);
 	dualpi2_trim(sch);
 	if (!sch->q.qlen)
-		q->vars.credit = dualpi2_credit_start(&q->params, q->mtu_bytes);
+		q->vars.credit = q->vars.credit_start;
 	/* It may be set for a time that is no longer to be waited for. */
 	if (hrtimer_is_queued(&q->watchdog.timer))
 		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next_ns);
@@ -1547,6 +1881,7 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 			return err;
 	}
 	dualpi2_params_init(&q->params, &q->config);
+	dualpi2_set_quick(q);
 	dualpi2_refresh_limits(sch);
 	dualpi2_set_edges(q);
 	dualpi2_vars_init(&q->params, &q->vars, q->mtu_bytes, ktime_get_ns());
@@ -1572,9 +1907,10 @@ static void dualpi2_reset(struct Qdisc *sch)
 		if (fifo->list.head)
 			rtnl_kfree_skbs(fifo->list.head, fifo->list.tail);
 		fifo->list = (struct qdisc_skb_head) {};
-		fifo->bytes = 0;
+		fifo->bytes_out = fifo->bytes_in;
 	}
 	qdisc_watchdog_cancel(&q->watchdog);
+	q->detour &= ~DUALPI2_DETOUR_PEEKED;
 	q->memory_used = 0;
 	q->nqb_bytes = 0;
 	q->clock = (struct dualpi2_clock) {};
@@ -1669,9 +2005,11 @@ static u64 dualpi2_dropped(const struct dualpi2_queue_stats *stats,
 }
 
 /* What is not counted packet by packet follows from what is. */
-static void dualpi2_counters(const struct dualpi2_fifo *fifo,
+static void dualpi2_counters(const struct dualpi2_sched_data *q,
+			     enum dualpi2_queue queue,
 			     struct tc_dualpi2_counters *c)
 {
+	const struct dualpi2_fifo *fifo = &q->fifo[queue];
 	const struct dualpi2_queue_stats *stats = &fifo->stats;
 	const u64 *bytes = stats->dropped_bytes;
 	const u64 (*d)[2] = stats->dropped;
@@ -1684,7 +2022,7 @@ static void dualpi2_counters(const struct dualpi2_fifo *fifo,
 		.forwarded = stats->forwarded_before +
 			     dualpi2_delay_count(&stats->delay),
 		.queued = fifo->list.qlen,
-		.queued_bytes = fifo->bytes,
+		.queued_bytes = dualpi2_fifo_bytes(fifo),
 		.marked_classic = stats->marked[DUALPI2_MARK_CLASSIC],
 		.marked_coupled = stats->marked[DUALPI2_MARK_COUPLED],
 		.marked_native = stats->marked[DUALPI2_MARK_NATIVE],
@@ -1707,15 +2045,15 @@ static void dualpi2_counters(const struct dualpi2_fifo *fifo,
 				     bytes[DUALPI2_DROPPED_OVERLOAD],
 		.dropped_purge_bytes = bytes[DUALPI2_DROPPED_PURGE],
 	};
-	c->forwarded_bytes = stats->enqueued_bytes - c->dropped_aqm_bytes -
-			     c->dropped_purge_bytes - c->queued_bytes;
+	c->forwarded_bytes = fifo->bytes_out - c->dropped_aqm_bytes -
+			     c->dropped_purge_bytes;
 	c->presented = c->forwarded +
 		       dualpi2_dropped(stats, DUALPI2_DROPPED_EARLY) +
 		       dualpi2_dropped(stats, DUALPI2_DROPPED_AQM) +
 		       dualpi2_dropped(stats, DUALPI2_DROPPED_OVERLOAD);
 	c->presented_bytes = c->forwarded_bytes + c->dropped_aqm_bytes +
 			     bytes[DUALPI2_DROPPED_EARLY];
-	c->arrived_bytes = stats->enqueued_bytes + c->dropped_arrival_bytes;
+	c->arrived_bytes = fifo->bytes_in + c->dropped_arrival_bytes;
 }
 
 /* The same in the struct of version 2.1. */
@@ -1773,9 +2111,9 @@ static void dualpi2_xstats(struct dualpi2_sched_data *q, u64 now_ns,
 		.prob_c = dualpi2_q32_to_u32(q->vars.classic_q32),
 		.prob_cl = dualpi2_q32_to_u32(q->vars.coupled_q32),
 	};
-	dualpi2_counters(c, &counters);
+	dualpi2_counters(q, DUALPI2_QUEUE_C, &counters);
 	dualpi2_queue_xstats(&c->stats, &counters, &ext->c);
-	dualpi2_counters(l, &counters);
+	dualpi2_counters(q, DUALPI2_QUEUE_L, &counters);
 	dualpi2_queue_xstats(&l->stats, &counters, &ext->l);
 
 	*x = (struct tc_dualpi2_xstats) {
@@ -1851,7 +2189,7 @@ static int dualpi2_put_queue(struct sk_buff *skb,
 				   TCA_DUALPI2_STATS_C : TCA_DUALPI2_STATS_L);
 	if (!nest)
 		return -EMSGSIZE;
-	dualpi2_counters(&q->fifo[queue], &counters);
+	dualpi2_counters(q, queue, &counters);
 	if (nla_put(skb, TCA_DUALPI2_QUEUE_COUNTERS, sizeof(counters),
 		    &counters) ||
 	    nla_put(skb, TCA_DUALPI2_QUEUE_DELAY, sizeof(delay), &delay))
@@ -1986,7 +2324,7 @@ static int dualpi2_dump_class_stats(struct Qdisc *sch, unsigned long cl,
 
 	sch_tree_lock(sch);
 	now_ns = dualpi2_now(sch);
-	dualpi2_counters(fifo, &counters);
+	dualpi2_counters(q, queue, &counters);
 	qs.backlog = counters.queued_bytes;
 	for (cause = 0; cause < DUALPI2_DROPS; cause++)
 		qs.drops += dualpi2_dropped(&fifo->stats, cause);

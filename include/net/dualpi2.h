@@ -280,6 +280,7 @@ struct dualpi2_ramp {
  * @inv_coupling_q32: 1/k
  * @random: signals are random, not evenly spaced
  * @drop_overload: see struct dualpi2_config
+ * @drop_early: see struct dualpi2_config
  * @tupdate_ns: least time between two updates
  * @target_ns: delay target
  * @alpha_gain: integral gain, see "gain" above
@@ -300,6 +301,7 @@ struct dualpi2_params {
 	u8 coupling;
 	bool random;
 	bool drop_overload;
+	bool drop_early;
 	u64 inv_coupling_q32;
 	u32 tupdate_ns;
 	u32 target_ns;
@@ -349,25 +351,27 @@ struct dualpi2_overload_report {
 
 /**
  * struct dualpi2_delay - histogram of one queue's delays
+ * @short_ns: below this delay, buckets are one unit wide and it is not the greatest
  * @watch_ns: beyond this delay there is more to do than to count
  * @sum_ns: of all delays, modulo 2^64
- * @max_ns: the greatest
- * @beyond: delays that are beyond the last bucket
  * @first_ns: below this delay, eight units, buckets are one unit wide
  * @bias: buckets that there would be below the first one of such a width
  * @generation: how often the edges were set
+ * @max_ns: the greatest
+ * @beyond: delays that are beyond the last bucket
  * @shift: the unit is 2^@shift ns, 10..24
  * @low: packets in each bucket, the lower 32 bits
  * @high: the upper 16 bits; 2^48 packets take nine years at a million a second
  */
 struct dualpi2_delay {
+	u64 short_ns;
 	u64 watch_ns;
 	u64 sum_ns;
-	u64 max_ns;
-	u64 beyond;
 	u64 first_ns;
 	u32 bias;
 	u32 generation;
+	u64 max_ns;
+	u64 beyond;
 	u8 shift;
 	u32 low[DUALPI2_HIST_BUCKETS];
 	u16 high[DUALPI2_HIST_BUCKETS];
@@ -378,12 +382,16 @@ struct dualpi2_delay {
  * @base_q32: p', the PI controller's output, 0..1
  * @classic_q32: p_C = p'^2
  * @coupled_q32: p_CL = min(k * p', 1)
+ * @due_ns: time of the next update
+ * @quiet_ns: a packet that spent less time in this queue gets no signal when it
+ *	leaves
  * @updated_ns: time of the last update
  * @delay_ns: delay at the last update
  * @ramp: native marker as bursts have it
  * @shared_ramp: the same while Classic packets wait, too
  * @overload: in overload, or just was: see DUALPI2_OVERLOAD_HOLD
  * @credit: scheduler credit; above 0 it is the Classic queue's turn
+ * @credit_start: what it begins with, dualpi2_credit_start()
  * @c_signal: spacing of Classic signals in the Classic queue
  * @c_scalable: spacing of marks of ECT(1) in the Classic queue
  * @l_mark: spacing of L4S marks
@@ -398,13 +406,16 @@ struct dualpi2_delay {
  * @report: what is known of them elsewhere
  */
 struct dualpi2_vars {
+	u64 due_ns;
+	u64 quiet_ns[DUALPI2_QUEUES];
+	s32 credit;
+	s32 credit_start;
 	u64 base_q32;
 	u64 classic_q32;
 	u64 coupled_q32;
 	u64 updated_ns;
 	u32 delay_ns;
 	bool overload;
-	s32 credit;
 	struct dualpi2_ramp ramp;
 	struct dualpi2_ramp shared_ramp;
 	struct dualpi2_spacer c_signal;
@@ -665,6 +676,7 @@ static inline void dualpi2_params_init(struct dualpi2_params *p,
 		.coupling = cfg->coupling,
 		.random = cfg->signal == DUALPI2_SIGNAL_RANDOM,
 		.drop_overload = cfg->drop_overload,
+		.drop_early = cfg->drop_early,
 		.inv_coupling_q32 = div_u64(DUALPI2_ONE_Q32, cfg->coupling),
 		.tupdate_ns = dualpi2_us_to_ns(cfg->tupdate_us),
 		.target_ns = dualpi2_us_to_ns(cfg->target_us),
@@ -769,6 +781,25 @@ static inline void dualpi2_overload_update(const struct dualpi2_params *p,
 	}
 }
 
+/* No packet waits for so long: 146 years. */
+#define DUALPI2_QUIET_MAX_NS		(1ULL << 62)
+
+/* At p' of 0 there is no signal in the Classic queue, nor a coupled one, and no
+ * native one up to the begin of the ramp.
+ */
+static inline void dualpi2_set_quiet(const struct dualpi2_params *p,
+				     struct dualpi2_vars *v)
+{
+	u32 silent_ns = min_t(u32, v->ramp.min_ns, v->shared_ramp.min_ns);
+	bool by_sojourn = p->step_pkts == U32_MAX && !p->link.ns_per_byte_q20;
+
+	v->quiet_ns[DUALPI2_QUEUE_C] = p->drop_early || !v->base_q32 ?
+				       DUALPI2_QUIET_MAX_NS : 0;
+	v->quiet_ns[DUALPI2_QUEUE_L] = !v->base_q32 && by_sojourn ?
+				       silent_ns + 1ULL : 0;
+}
+
+/* All that follows from p', from the parameters and from the last update. */
 static inline void dualpi2_probabilities(const struct dualpi2_params *p,
 					 struct dualpi2_vars *v)
 {
@@ -780,6 +811,8 @@ static inline void dualpi2_probabilities(const struct dualpi2_params *p,
 
 	v->classic_q32 = dualpi2_square_q32(v->base_q32);
 	v->coupled_q32 = min_t(u64, v->base_q32 * p->coupling, DUALPI2_ONE_Q32);
+	v->due_ns = v->updated_ns + p->tupdate_ns;
+	dualpi2_set_quiet(p, v);
 }
 
 /**
@@ -814,6 +847,7 @@ static inline void dualpi2_vars_init(const struct dualpi2_params *p,
 	*v = (struct dualpi2_vars) {
 		.updated_ns = now_ns,
 		.credit = dualpi2_credit_start(p, mtu_bytes),
+		.credit_start = dualpi2_credit_start(p, mtu_bytes),
 		.ramp = p->ramp,
 		.shared_ramp = p->shared_ramp,
 		.overload_count = v->overload_count,
@@ -822,6 +856,7 @@ static inline void dualpi2_vars_init(const struct dualpi2_params *p,
 		.overload_total_ns = v->overload_total_ns,
 		.report = v->report,
 	};
+	dualpi2_probabilities(p, v);
 }
 
 /**
@@ -971,14 +1006,28 @@ static inline void dualpi2_pi_step(const struct dualpi2_params *p,
 
 /**
  * dualpi2_pi_is_due() - is it time for an update?
- * @p: parameters
  * @v: state
  * @now_ns: time
  */
-static inline bool dualpi2_pi_is_due(const struct dualpi2_params *p,
-				     const struct dualpi2_vars *v, u64 now_ns)
+static inline bool dualpi2_pi_is_due(const struct dualpi2_vars *v, u64 now_ns)
 {
-	return now_ns - v->updated_ns >= p->tupdate_ns;
+	return now_ns >= v->due_ns;
+}
+
+/**
+ * dualpi2_is_quiet() - is it sure that a packet gets no signal?
+ * @v: state
+ * @queue: where it was
+ * @sojourn_ns: time that it spent there
+ *
+ * Then dualpi2_verdict() would pass it, whatever else there is to know of it, and
+ * need not be asked.  In the Classic queue that is so, too, where signals are given
+ * on arrival.
+ */
+static inline bool dualpi2_is_quiet(const struct dualpi2_vars *v,
+				    enum dualpi2_queue queue, u64 sojourn_ns)
+{
+	return sojourn_ns < v->quiet_ns[queue];
 }
 
 /**
@@ -1179,6 +1228,7 @@ static inline void dualpi2_tolerate(const struct dualpi2_params *p,
 					U32_MAX));
 		v->shared_ramp = v->ramp;
 	}
+	dualpi2_set_quiet(p, v);
 }
 
 /**
@@ -1311,19 +1361,17 @@ dualpi2_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
 /**
  * dualpi2_sched_pick() - the queue that sends next
  * @v: state
- * @c_pkts: packets in the Classic queue
- * @l_pkts: packets in the L4S queue; not both may be 0
+ * @c_waits: there are packets in the Classic queue
+ * @l_waits: there are packets in the L4S queue; one of the two is true
  *
  * Weighted round robin by bytes (RFC 9332 2.5.1 and A.1, "scheduler").
  */
 static inline enum dualpi2_queue
-dualpi2_sched_pick(const struct dualpi2_vars *v, u32 c_pkts, u32 l_pkts)
+dualpi2_sched_pick(const struct dualpi2_vars *v, bool c_waits, bool l_waits)
 {
-	if (!c_pkts)
-		return DUALPI2_QUEUE_L;
-	if (!l_pkts)
+	if (!l_waits)
 		return DUALPI2_QUEUE_C;
-	return v->credit > 0 ? DUALPI2_QUEUE_C : DUALPI2_QUEUE_L;
+	return c_waits && v->credit > 0 ? DUALPI2_QUEUE_C : DUALPI2_QUEUE_L;
 }
 
 /**
@@ -1350,30 +1398,28 @@ static inline void dualpi2_sched_charge(const struct dualpi2_params *p,
 }
 
 /**
- * dualpi2_sched_sent() - account for a packet that is sent
- * @p: parameters
+ * dualpi2_sched_is_shared() - do both queues want the link?
  * @v: state
  * @queue: the queue that sends
- * @bytes: length of the packet on the link
- * @c_pkts: packets left in the Classic queue
- * @l_pkts: packets left in the L4S queue
- * @mtu_bytes: MTU with link-layer header
+ * @c_left: Classic packets are left
+ * @l_left: L4S packets are left
  *
- * The credit begins anew whenever the L4S queue has been empty: what Classic
- * sends meanwhile is more than its weight promises, so that it has no claim to
- * interrupt the next burst of L4S packets within the first nine.  A Classic
- * packet still waits for no more than those; packets smaller than the L4S ones
- * get less than their weight by bytes from an L4S sender who times its pauses.
+ * If so the packet is to be charged.  The credit begins anew whenever the L4S queue
+ * has been empty: what Classic sends meanwhile is more than its weight promises,
+ * so that it has no claim to interrupt the next burst of L4S packets within the
+ * first nine.  A Classic packet still waits for no more than those; packets smaller
+ * than the L4S ones get less than their weight by bytes from an L4S sender who times
+ * its pauses.
  */
-static inline void dualpi2_sched_sent(const struct dualpi2_params *p,
-				      struct dualpi2_vars *v,
-				      enum dualpi2_queue queue, u32 bytes,
-				      u32 c_pkts, u32 l_pkts, u32 mtu_bytes)
+static inline bool dualpi2_sched_is_shared(struct dualpi2_vars *v,
+					   enum dualpi2_queue queue,
+					   bool c_left, bool l_left)
 {
-	if (!l_pkts && (queue == DUALPI2_QUEUE_C || !c_pkts))
-		v->credit = dualpi2_credit_start(p, mtu_bytes);
-	else if (queue == DUALPI2_QUEUE_C || c_pkts)
-		dualpi2_sched_charge(p, v, queue, bytes);
+	bool other_left = queue == DUALPI2_QUEUE_C ? l_left : c_left;
+
+	if (!other_left && !l_left)
+		v->credit = v->credit_start;
+	return other_left;
 }
 
 /* Number of the highest bit that is set; there must be one. */
@@ -1422,6 +1468,7 @@ static inline bool dualpi2_delay_is_new(struct dualpi2_delay *d, u64 delay_ns)
 
 	d->max_ns = max_t(u64, d->max_ns, delay_ns);
 	d->watch_ns = min_t(u64, d->max_ns, last_ns);
+	d->short_ns = min_t(u64, d->max_ns + 1, d->first_ns);
 	if (delay_ns <= last_ns)
 		return false;
 	d->beyond++;
@@ -1437,23 +1484,29 @@ static inline bool dualpi2_delay_is_new(struct dualpi2_delay *d, u64 delay_ns)
  * three bits after the highest choose among them.  Below eight units the octave is
  * the same throughout, and there is one that does not exist before it.  What is
  * beyond the histogram does not get here, so that no shift is too wide and no
- * bucket beyond the last; mask and pointer say so to kernels that check.
+ * bucket beyond the last; masks and pointer say so to kernels that check.
  */
 static inline void dualpi2_delay_add(struct dualpi2_delay *d, u64 delay_ns)
 {
 	unsigned long bucket;
+	u16 *high = d->high;
 	u32 *low = d->low;
 	u32 octave;
 
 	d->sum_ns += delay_ns;
-	if (unlikely(delay_ns > d->watch_ns) &&
-	    dualpi2_delay_is_new(d, delay_ns))
-		return;
-	octave = dualpi2_highest_bit(delay_ns | d->first_ns);
-	bucket = octave * DUALPI2_HIST_SUB - d->bias +
-		 (u32)(delay_ns << DUALPI2_HIST_SUB_BITS >> (octave & 63));
+	if (delay_ns < d->short_ns) {
+		bucket = delay_ns >> (d->shift & 63);
+	} else {
+		if (unlikely(delay_ns > d->watch_ns) &&
+		    dualpi2_delay_is_new(d, delay_ns))
+			return;
+		octave = dualpi2_highest_bit(delay_ns | d->first_ns);
+		bucket = octave * DUALPI2_HIST_SUB - d->bias +
+			 (u32)(delay_ns << DUALPI2_HIST_SUB_BITS >>
+			       (octave & 63));
+	}
 	if (unlikely(!++low[bucket]))
-		d->high[bucket]++;
+		high[bucket]++;
 }
 
 /**

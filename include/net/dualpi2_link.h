@@ -96,15 +96,14 @@ struct dualpi2_clock {
 
 /**
  * struct dualpi2_drain - rate of a link that another shapes, as seen
- * @left_ns: when a packet last left
- * @left_bytes: its length if it left others behind, else 0
+ * @since_ns: from here on busy time is not in @busy_ns yet; 0: the link is not seen
+ *	to be busy
  * @busy_bytes: lengths of packets that left others behind
  * @busy_ns: time from each of these to the next packet
  * @ns_per_byte_q20: quotient of the two, 0: nothing was seen yet
  */
 struct dualpi2_drain {
-	u64 left_ns;
-	u32 left_bytes;
+	u64 since_ns;
 	u64 busy_bytes;
 	u64 busy_ns;
 	u64 ns_per_byte_q20;
@@ -377,10 +376,14 @@ static inline void dualpi2_clock_change(const struct dualpi2_link *from,
 /**
  * dualpi2_drain_pause() - the queues are empty, or not seen for a time
  * @d: state
+ * @now_ns: time
  */
-static inline void dualpi2_drain_pause(struct dualpi2_drain *d)
+static inline void dualpi2_drain_pause(struct dualpi2_drain *d, u64 now_ns)
 {
-	d->left_bytes = 0;
+	if (!d->since_ns)
+		return;
+	d->busy_ns += now_ns - d->since_ns;
+	d->since_ns = 0;
 }
 
 /**
@@ -388,29 +391,35 @@ static inline void dualpi2_drain_pause(struct dualpi2_drain *d)
  * @d: state
  * @bytes: its length
  * @left: others wait behind it
- * @now_ns: time
+ * @now_ns: time, not 0
  */
 static inline void dualpi2_drain_sent(struct dualpi2_drain *d, u32 bytes,
 				      bool left, u64 now_ns)
 {
-	if (d->left_bytes) {
-		d->busy_bytes += d->left_bytes;
-		d->busy_ns += now_ns - d->left_ns;
+	if (!left) {
+		dualpi2_drain_pause(d, now_ns);
+		return;
 	}
-	d->left_ns = now_ns;
-	d->left_bytes = left ? bytes : 0;
+	if (!d->since_ns)
+		d->since_ns = now_ns;
+	d->busy_bytes += bytes;
 }
 
 /**
  * dualpi2_drain_update() - the rate anew, at an update of the controller
  * @d: state
+ * @now_ns: time; of a packet that leaves, if @d is of a busy link
  *
  * A quarter of what was seen is forgotten each time.
  */
-static inline void dualpi2_drain_update(struct dualpi2_drain *d)
+static inline void dualpi2_drain_update(struct dualpi2_drain *d, u64 now_ns)
 {
 	u64 time_q20;
 
+	if (d->since_ns) {
+		d->busy_ns += now_ns - d->since_ns;
+		d->since_ns = now_ns;
+	}
 	if (!d->busy_bytes)
 		return;
 	/* 2^42 ns are 73 minutes: of a link that stood still. */
@@ -449,6 +458,27 @@ static inline void dualpi2_burst_close(struct dualpi2_burst *b)
 }
 
 /**
+ * dualpi2_burst_goes_on() - does a packet belong to the burst under way?
+ * @b: state
+ * @bytes: its length
+ * @now_ns: time
+ *
+ * Return: true: yes, and it is accounted for, or bursts are not looked for; false:
+ * it is for dualpi2_burst_arrive().
+ */
+static inline bool dualpi2_burst_goes_on(struct dualpi2_burst *b, u32 bytes,
+					 u64 now_ns)
+{
+	if (!b->ns_per_byte_q20)
+		return true;
+	if (now_ns - b->last_ns > b->gap_ns)
+		return false;
+	b->last_ns = now_ns;
+	b->run_bytes = min_t(u64, (u64)b->run_bytes + bytes, U32_MAX);
+	return true;
+}
+
+/**
  * dualpi2_burst_arrive() - a packet joins the L4S queue
  * @b: state
  * @bytes: its length
@@ -457,14 +487,12 @@ static inline void dualpi2_burst_close(struct dualpi2_burst *b)
 static inline void dualpi2_burst_arrive(struct dualpi2_burst *b, u32 bytes,
 					u64 now_ns)
 {
-	if (!b->ns_per_byte_q20)
+	if (dualpi2_burst_goes_on(b, bytes, now_ns))
 		return;
-	if (now_ns - b->last_ns > b->gap_ns) {
-		dualpi2_burst_close(b);
-		b->first_ns = now_ns;
-	}
+	dualpi2_burst_close(b);
+	b->first_ns = now_ns;
 	b->last_ns = now_ns;
-	b->run_bytes = min_t(u64, (u64)b->run_bytes + bytes, U32_MAX);
+	b->run_bytes = bytes;
 }
 
 /**

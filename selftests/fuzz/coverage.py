@@ -32,7 +32,7 @@ NOT_IN_7_2 = "switch (dualpi2_compat_classify("
 NOT_IDLE = "if (ratio > DUALPI2_LATE_MAX_RATIO)"
 # Ways of inlined functions that cannot be gone here: 2^32 packets in one bucket (the unit tests do that); a quiet time
 # at the end of a qdisc, which has just been ended; an overload that was over before it began; the tracepoint, as above.
-NOT_HERE = ("d->high[bucket]++;", "kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);",
+NOT_HERE = ("high[bucket]++;", "kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);",
             "if (kind != DUALPI2_REPORT_NONE)", ".overload = q->vars.overload,",
             "dualpi2_trace(sch, skb, sojourn_ns, verdict);")
 # Functions of sch_dualpi2.c that no packet reaches.

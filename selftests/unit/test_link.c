@@ -686,7 +686,7 @@ static void drain_rate_is_seen_of_queues_that_hold_packets(void)
 
 		for (k = 0; k < 20; k++) {
 			now = drain_play(&d, now, rates[i], 50);
-			dualpi2_drain_update(&d);
+			dualpi2_drain_update(&d, now);
 		}
 		seen = dualpi2_ns_bytes(d.ns_per_byte_q20, SEC);
 		CHECK(seen > rates[i] * 0.99 && seen < rates[i] * 1.01,
@@ -702,17 +702,17 @@ static void drain_rate_follows_the_link(void)
 
 	for (k = 0; k < 50; k++) {
 		now = drain_play(&d, now, 5000000, 50);
-		dualpi2_drain_update(&d);
+		dualpi2_drain_update(&d, now);
 	}
 	for (k = 0; k < 40; k++) {
 		now = drain_play(&d, now, 500000, 50);
-		dualpi2_drain_update(&d);
+		dualpi2_drain_update(&d, now);
 	}
 	seen = dualpi2_ns_bytes(d.ns_per_byte_q20, SEC);
 	CHECK(seen > 490000 && seen < 510000, "%llu bytes/s", (ull)seen);
 	for (k = 0; k < 60; k++) {
 		now = drain_play(&d, now, 5000000, 50);
-		dualpi2_drain_update(&d);
+		dualpi2_drain_update(&d, now);
 	}
 	seen = dualpi2_ns_bytes(d.ns_per_byte_q20, SEC);
 	CHECK(seen > 4900000 && seen < 5100000, "%llu bytes/s", (ull)seen);
@@ -726,17 +726,16 @@ static void drain_rate_of_queues_that_never_hold_two_is_unknown(void)
 	for (i = 0; i < 1000; i++) {
 		dualpi2_drain_sent(&d, 1514, false, SEC + i * MS);
 		if (i % 10 == 0)
-			dualpi2_drain_update(&d);
+			dualpi2_drain_update(&d, SEC + i * MS + MS / 2);
 	}
-	dualpi2_drain_update(&d);
+	dualpi2_drain_update(&d, 2 * SEC);
 	CHECK_EQ(d.ns_per_byte_q20, 0);
 	/* A rate that is known stays so while there is nothing to see. */
-	drain_play(&d, 2 * SEC, 5000000, 100);
-	dualpi2_drain_update(&d);
+	dualpi2_drain_update(&d, drain_play(&d, 2 * SEC, 5000000, 100));
 	d.busy_bytes = 0;
-	d.left_bytes = 0;
+	d.since_ns = 0;
 	CHECK(d.ns_per_byte_q20, "nothing seen");
-	dualpi2_drain_update(&d);
+	dualpi2_drain_update(&d, 3 * SEC);
 	CHECK(d.ns_per_byte_q20, "forgotten");
 }
 
@@ -750,9 +749,9 @@ static void drain_rate_without_the_time_of_a_pause(void)
 	for (k = 0; k < 20; k++) {
 		now = drain_play(&d, now, 5000000, 50);
 		dualpi2_drain_sent(&d, 1000, true, now);
-		dualpi2_drain_pause(&d);
+		dualpi2_drain_pause(&d, now + 1000 * SEC / 5000000);
 		now += 3600 * SEC;
-		dualpi2_drain_update(&d);
+		dualpi2_drain_update(&d, now);
 	}
 	seen = dualpi2_ns_bytes(d.ns_per_byte_q20, SEC);
 	CHECK(seen > 4900000 && seen < 5100000, "%llu bytes/s", (ull)seen);
@@ -767,11 +766,10 @@ static void drain_rate_of_any_link_stays_in_bounds(void)
 	/* at once: the rate is finite, and dividing by it is safe */
 	for (i = 0; i < 100; i++)
 		dualpi2_drain_sent(&d, 1514, true, SEC);
-	dualpi2_drain_update(&d);
+	dualpi2_drain_update(&d, SEC);
 	CHECK_EQ(d.ns_per_byte_q20, 1);
 	/* a link that stood still for years */
-	dualpi2_drain_sent(&d, 60, true, 1ULL << 60);
-	dualpi2_drain_update(&d);
+	dualpi2_drain_update(&d, 1ULL << 60);
 	CHECK_EQ(d.ns_per_byte_q20, most);
 	for (k = 0; k < 2000; k++) {
 		u64 now = unit_rnd() >> 1;
@@ -782,7 +780,7 @@ static void drain_rate_of_any_link_stays_in_bounds(void)
 					   unit_rnd() & 3, now);
 			now += unit_any(0, 1ULL << 50);
 			if (!(unit_rnd() % 8))
-				dualpi2_drain_update(&d);
+				dualpi2_drain_update(&d, now);
 			CHECK(d.ns_per_byte_q20 <= most, "%llu",
 			      (ull)d.ns_per_byte_q20);
 		}

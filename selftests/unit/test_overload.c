@@ -575,8 +575,7 @@ static bool loop_dequeue(const struct dualpi2_params *p,
 		f->head++;
 		f->len--;
 		if (verdict < DUALPI2_DROP_AQM) {
-			dualpi2_sched_sent(p, v, queue, 1514, c->len, l->len,
-					   1514);
+			unit_sent(p, v, queue, 1514, c->len, l->len);
 			sent[queue]++;
 			if (verdict != DUALPI2_PASS)
 				marks[queue]++;
@@ -623,7 +622,7 @@ static struct loop_result loop_run(const struct dualpi2_config *cfg,
 					now;
 			}
 		}
-		if (dualpi2_pi_is_due(&p, &v, now)) {
+		if (dualpi2_pi_is_due(&v, now)) {
 			u64 c_age = loop_age(&loop_fifos[0], now);
 			u64 l_age = loop_age(&loop_fifos[1], now);
 

@@ -351,12 +351,13 @@ static void pi_is_due_after_tupdate(void)
 		struct dualpi2_vars v = unit_vars(&p);
 
 		v.updated_ns = bases[i];
-		CHECK(!dualpi2_pi_is_due(&p, &v, bases[i]), "at once");
-		CHECK(!dualpi2_pi_is_due(&p, &v, bases[i] + 16 * MS - 1),
+		dualpi2_vars_derive(&p, &v, bases[i]);
+		CHECK(!dualpi2_pi_is_due(&v, bases[i]), "at once");
+		CHECK(!dualpi2_pi_is_due(&v, bases[i] + 16 * MS - 1),
 		      "too early");
-		CHECK(dualpi2_pi_is_due(&p, &v, bases[i] + 16 * MS), "not");
-		CHECK(dualpi2_pi_is_due(&p, &v, bases[i] + U32_MAX + 1), "not");
-		CHECK(dualpi2_pi_is_due(&p, &v, bases[i] + (1ULL << 62)), "not");
+		CHECK(dualpi2_pi_is_due(&v, bases[i] + 16 * MS), "not");
+		CHECK(dualpi2_pi_is_due(&v, bases[i] + U32_MAX + 1), "not");
+		CHECK(dualpi2_pi_is_due(&v, bases[i] + (1ULL << 62)), "not");
 	}
 }
 
@@ -513,7 +514,7 @@ static void idle_huge_gaps_do_no_harm(void)
 		v.base_q32 = ONE;
 		v.delay_ns = 15 * MS;
 		dualpi2_vars_derive(&p, &v, start);
-		CHECK(dualpi2_pi_is_due(&p, &v, now), "not due");
+		CHECK(dualpi2_pi_is_due(&v, now), "not due");
 		dualpi2_pi_idle(&p, &v, now);
 		if (gaps[i] > 10 * SEC || k)
 			CHECK_EQ(v.base_q32, 0);
@@ -523,7 +524,8 @@ static void idle_huge_gaps_do_no_harm(void)
 		hold = gaps[i] < (1 + DUALPI2_OVERLOAD_HOLD) * 16 * MS;
 		CHECK_EQ(v.overload, v.base_q32 >= p.enter_q32 || hold);
 		/* the next periods are ordinary ones */
-		CHECK(!dualpi2_pi_is_due(&p, &v, now + 16 * MS - 1), "due");
+		CHECK(!dualpi2_pi_is_due(&v, now + 16 * MS - 1), "due");
+		CHECK(dualpi2_pi_is_due(&v, now + 16 * MS), "not due");
 		dualpi2_pi_update(&p, &v, 16 * MS, now + 16 * MS);
 		CHECK(v.base_q32 > 0, "no signal after the gap");
 	}

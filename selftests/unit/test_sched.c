@@ -278,7 +278,7 @@ static void sched_start_credit_default_is_eight_mtu(void)
 /* Credit counts what one queue sends while the other waits, and begins anew once
  * L4S has been empty.  Lengths here are left after sending.
  */
-static void sched_sent_charges_while_both_wait(void)
+static void sched_charges_while_both_wait(void)
 {
 	enum { KEEP, CHARGE, ANEW };
 	static const struct {
@@ -307,8 +307,8 @@ static void sched_sent_charges_while_both_wait(void)
 		s32 w = sched_weight(pct), want = before;
 
 		v.credit = before;
-		dualpi2_sched_sent(&p, &v, rows[i].queue, 777, rows[i].c_pkts,
-				   rows[i].l_pkts, 1514);
+		unit_sent(&p, &v, rows[i].queue, 777, rows[i].c_pkts,
+			  rows[i].l_pkts);
 		if (rows[i].want == ANEW)
 			want = 1514 * (2 * w - 100);
 		else if (rows[i].want == CHARGE)
@@ -342,8 +342,7 @@ static enum dualpi2_queue sched_sim_send(struct sched_sim *s, u32 bytes)
 
 	CHECK(s->len[queue], "picks an empty queue");
 	s->len[queue]--;
-	dualpi2_sched_sent(&s->p, &s->v, queue, bytes, s->len[0], s->len[1],
-			   1514);
+	unit_sent(&s->p, &s->v, queue, bytes, s->len[0], s->len[1]);
 	return queue;
 }
 
@@ -468,7 +467,7 @@ static const struct unit_test sched_tests[] = {
 	TEST(sched_l4s_packet_waits_for_bounded_classic_bytes),
 	TEST(sched_default_weight_sends_nine_to_one),
 	TEST(sched_any_length_never_overflows_credit),
-	TEST(sched_sent_charges_while_both_wait),
+	TEST(sched_charges_while_both_wait),
 	TEST(sched_any_arrivals_bound_wait_and_credit),
 	TEST(sched_l4s_burst_after_pause_is_not_interrupted),
 	TEST(sched_classic_share_holds_against_any_l4s_timing),

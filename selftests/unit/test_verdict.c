@@ -598,6 +598,87 @@ static void verdict_exempt_packets_leave_no_debt(void)
 	}
 }
 
+/* The short way: what dualpi2_is_quiet() says nothing is due for gets no signal,
+ * whatever else there is to know of it; and an idle AQM is quiet at once.
+ */
+static void verdict_passes_what_is_quiet(void)
+{
+	u32 quiet[DUALPI2_QUEUES] = {}, loud[DUALPI2_QUEUES] = {};
+	int n;
+
+	for (n = 0; n < 200000; n++) {
+		struct dualpi2_config cfg = unit_config();
+		enum dualpi2_queue queue = unit_rnd() & 1;
+		struct dualpi2_packet pkt = {
+			.profile = queue == DUALPI2_QUEUE_L ?
+				   unit_between(DUALPI2_L_SCALABLE,
+						DUALPI2_L_UNMARKED) :
+				   unit_between(DUALPI2_C_DROP,
+						DUALPI2_C_SCALABLE),
+			.native_ok = unit_rnd() & 1,
+			.low = unit_rnd() & 1,
+			.shared = unit_rnd() & 1,
+			.may_drop = unit_rnd() & 1,
+			.l_pkts = unit_any(1, 100000),
+			.rnd = unit_rnd(),
+		};
+		struct dualpi2_params p;
+		struct dualpi2_vars v;
+		u64 sojourn_ns;
+
+		cfg.step_thresh_us = unit_any(0, 5000);
+		cfg.step_thresh_pkts = unit_rnd() % 4 ? 0 : unit_any(1, 1000);
+		cfg.bandwidth = unit_rnd() % 4 ? 0 : unit_any(1000, 1ULL << 36);
+		cfg.signal = unit_rnd() & 1;
+		p = unit_params(&cfg);
+		v = unit_vars(&p);
+		v.base_q32 = unit_rnd() % 4 ? 0 : unit_any_q32();
+		v.l_mark.credit_q32 = unit_any_q32();
+		v.c_signal.credit_q32 = unit_any_q32();
+		dualpi2_vars_derive(&p, &v, 0);
+		dualpi2_tolerate(&p, &v, unit_rnd() & 1 ?
+				 unit_any(0, 100 * MS) : 0);
+		sojourn_ns = unit_any(0, 10 * MS);
+		/* The shaper's marker goes by another delay. */
+		pkt.delay_ns = cfg.bandwidth ? unit_any(0, 10 * MS) : sojourn_ns;
+		if (!dualpi2_is_quiet(&v, queue, sojourn_ns)) {
+			loud[queue]++;
+			continue;
+		}
+		quiet[queue]++;
+		CHECK_EQ(dualpi2_verdict(&p, &v, &pkt), DUALPI2_PASS);
+	}
+	for (n = 0; n < DUALPI2_QUEUES; n++)
+		CHECK(quiet[n] > 10000 && loud[n] > 10000, "%u, %u", quiet[n],
+		      loud[n]);
+}
+
+/* It is no more often asked than need be: up to the begin of the ramp nothing is
+ * due, and for the Classic queue nothing at all where signals are given on arrival.
+ */
+static void verdict_is_quiet_to_the_begin_of_the_ramp(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p = unit_params(&cfg);
+	struct dualpi2_vars v = unit_vars(&p);
+
+	CHECK(dualpi2_is_quiet(&v, DUALPI2_QUEUE_C, 1000 * SEC), "C");
+	CHECK(dualpi2_is_quiet(&v, DUALPI2_QUEUE_L, p.ramp.min_ns), "L");
+	CHECK(!dualpi2_is_quiet(&v, DUALPI2_QUEUE_L, p.ramp.min_ns + 1), "L");
+	dualpi2_tolerate(&p, &v, 3 * MS);
+	CHECK(dualpi2_is_quiet(&v, DUALPI2_QUEUE_L, 3 * MS), "L, bursts");
+	CHECK(!dualpi2_is_quiet(&v, DUALPI2_QUEUE_L, 3 * MS + 1), "L, bursts");
+	v.base_q32 = 1;
+	dualpi2_vars_derive(&p, &v, 0);
+	CHECK(!dualpi2_is_quiet(&v, DUALPI2_QUEUE_C, 0), "C, p'");
+	CHECK(!dualpi2_is_quiet(&v, DUALPI2_QUEUE_L, 0), "L, p'");
+	cfg.drop_early = true;
+	p = unit_params(&cfg);
+	dualpi2_vars_derive(&p, &v, 0);
+	CHECK(dualpi2_is_quiet(&v, DUALPI2_QUEUE_C, 1000 * SEC), "C, early");
+	CHECK(!dualpi2_is_quiet(&v, DUALPI2_QUEUE_L, 0), "L, early");
+}
+
 static const struct unit_test verdict_tests[] = {
 	TEST(verdict_every_profile_evenly_spaced_follows_rfc),
 	TEST(verdict_every_profile_random_follows_rfc),
@@ -610,4 +691,6 @@ static const struct unit_test verdict_tests[] = {
 	TEST(verdict_mixed_traffic_keeps_separate_accounts),
 	TEST(verdict_native_mark_depends_on_length_at_enqueue_only),
 	TEST(verdict_exempt_packets_leave_no_debt),
+	TEST(verdict_passes_what_is_quiet),
+	TEST(verdict_is_quiet_to_the_begin_of_the_ramp),
 };
