@@ -21,7 +21,7 @@ help:
 	@echo 'make tdc        only the tc-testing cases, those of the kernel tree too'
 	@echo 'make demo       see it work: dualpi2 beside fq_codel and pfifo, real traffic'
 	@echo 'make lab        one of the papers'"'"' experiments, Fig. 8, and its report (40 minutes); docs/LAB.md has the others'
-	@echo 'make bench      what statistics and shaper cost in instructions per packet, and how exact the shaper is'
+	@echo 'make bench      what a packet and an instance cost, beside other qdiscs; how exact the shaper is (1 hour)'
 	@echo 'make accept     the figures of docs/DESIGN.md, measured in virtual time'
 	@echo 'make iproute2   a patch that brings dualpi2 with all options to iproute2'
 	@echo 'make matrix     build for every kernel that Debian has headers of'
@@ -98,9 +98,12 @@ demo:
 	scripts/demo.sh
 
 bench:
+	scripts/bench.sh compare
 	scripts/bench.sh stats
 	scripts/bench.sh shaper
 	scripts/bench.sh rate
+	scripts/bench.sh instances
+	scripts/bench.sh native
 
 accept:
 	scripts/accept.sh

@@ -7,43 +7,154 @@
 # usage: bench.sh stats [--kernel X.Y]... [--before COMMIT] [--repeat N] [--most N] [--ktap]
 #        bench.sh shaper [--kernel X.Y]... [--repeat N] [--ktap]
 #        bench.sh rate [--ktap] [OPTIONS of selftests/bench/rate.py]
+#        bench.sh compare [--kernel X.Y]... [--repeat N] [--without KIND]...
+#        bench.sh compare --save-baseline [--kernel X.Y]... [--repeat N]
+#        bench.sh check [--kernel X.Y]... [--repeat N] [--ktap]
+#        bench.sh instances [--kernel X.Y] [--ktap]
+#        bench.sh native [ROUNDS]
+#        bench.sh profile [--kernel X.Y] [--load LOAD] [FUNCTION]
 #
 #   stats            the module as it is beside the same one without its accounts (DUALPI2_BENCH_NO_STATS) and
 #                    without its tracepoint (DUALPI2_BENCH_NO_TRACE)
 #   shaper           what the shaper costs, beside cake's
 #   rate             the error of the shaper's rate from 100 kbit/s to 10 Gbit/s and its bursts, beside cake's; in
 #                    user-mode Linux
-#   --kernel X.Y     default 7.2
+#   compare          all qdiscs beside each other, Linux' own dualpi2 among them, and the options of ours; table and
+#                    plot: build/bench/compare.md, compare.svg
+#   check            what the module costs over pfifo, beside the baseline (selftests/bench/baseline.json)
+#   instances        what an instance costs for being there: memory, wakeups and instructions at rest, and to be shown;
+#                    beside other qdiscs, and Linux' own dualpi2 if it has one
+#   native           nanoseconds of each part of the algorithm, in user space on this processor, which has its load in
+#                    them; of ROUNDS (default 200) the best
+#   profile          instructions per packet of each function of the module, or of each instruction of FUNCTION, under a
+#                    LOAD of compare with an empty queue (default: below prio, queue empty, Classic)
+#   --kernel X.Y     default 7.2; of check 6.1
+#   --without KIND   leave one out: codel, fq_codel, pie, fq, cake, or in-tree, which kernels before 6.17 lack
+#   --repeat N       default 3
+#   --save-baseline  count what check counts, and write it as the new baseline; both kernels, if none is named
 #   --before COMMIT  the module of that commit, too
 #   --most N         fail if the accounts cost more than so many instructions per packet (default 15)
-#   --ktap           the verdict as KTAP, the table as comments; of stats no more is measured than it needs
+#   --ktap           the verdict as KTAP, the table as comments; of stats and instances no more is
+#                    measured than it needs
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 cd "$DUALPI2_ROOT"
 
-usage='usage: bench.sh stats|shaper|rate [OPTIONS], which the head of scripts/bench.sh lists'
+usage='usage: bench.sh stats|shaper|rate|compare|check|instances|native|profile [OPTIONS]; see the head of scripts/bench.sh'
 bench=${1-}
-[[ $bench == @(stats|shaper|rate) ]] || die "$usage"
+[[ $bench == @(stats|shaper|rate|compare|check|instances|native|profile) ]] || die "$usage"
 shift
+if [ "$bench" = native ]; then
+	mkdir -p build/bench
+	# As the kernel is compiled: no vectors.
+	cc -std=gnu11 -O2 -fno-tree-vectorize -Wall -Wextra -Iselftests/unit/include -Iinclude -o build/bench/native \
+		selftests/bench/native.c || die "the algorithm does not compile in user space; 'make unit' tells more"
+	exec build/bench/native "$@"
+fi
 make --no-print-directory plugin >&2
 if [ "$bench" = rate ]; then
 	module=$(scripts/build-for.sh plain build/bench/plain)
 	exec scripts/run-vm.sh --kernel plain --seed 1 --memory 2G --timeout 1800 -- \
 		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" python3 selftests/bench/rate.py --module "$module" "$@"
 fi
-kernels=() before='' repeat=3 judge=()
+if [ "$bench" = instances ]; then
+	kernel=7.2 judge=() words=() others=(pfifo codel pie fq fq_codel cake)
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--ktap) judge=(--ktap) words=(--most 0) others=() ;; # ours alone is judged
+		--kernel)
+			[[ ${2-} =~ ^[0-9]+\.[0-9]+$ ]] || die "--kernel needs a stock kernel like 7.2; $usage"
+			kernel=$2
+			shift
+			;;
+		*) die "unknown argument '$1'; $usage" ;;
+		esac
+		shift
+	done
+	out=$DUALPI2_ROOT/build/bench/$kernel
+	module=$(scripts/build-for.sh "$kernel" "$out/now")
+	subjects=("ours=$module")
+	if [ ${#others[@]} -gt 0 ]; then
+		if module=$(scripts/in-tree.sh "$kernel"); then
+			# The machine sees the repository, but not the cache directory.
+			mkdir -p "$out/in-tree"
+			cp "$module" "$out/in-tree"
+			subjects+=("in-tree=$out/in-tree/sch_dualpi2.ko")
+		else
+			say "Linux' own dualpi2 is left out"
+		fi
+	fi
+	cc -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o "$out/instances.so" selftests/bench/instances.c ||
+		die "the plugin for QEMU does not compile"
+	say "Linux $kernel: $((${#subjects[@]} + ${#others[@]})) qdiscs"
+	scripts/run-vm.sh --virtual-time --kernel "$kernel" --memory 4G --timeout 3600 \
+		--qemu-arg -plugin --qemu-arg "$out/instances.so,out=$out/instances.counts" -- \
+		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" python3 selftests/bench/instances.py run "${words[@]}" \
+		"${subjects[@]}" "${others[@]}" >"$out/instances.json" || {
+		cat "$out/instances.json" >&2
+		die "Linux $kernel: no figures, for the reason above; what QEMU and the build need is installed by scripts/setup.sh"
+	}
+	exec python3 selftests/bench/instances.py judge "${judge[@]}" "$out/instances.json" "$out/instances.counts"
+fi
+if [ "$bench" = profile ]; then
+	kernel=7.2 load='below prio, queue empty, Classic' function=()
+	while [ $# -gt 0 ]; do
+		case $1 in
+		--kernel | --load)
+			[ $# -ge 2 ] || die "$1 needs a value; $usage"
+			if [ "$1" = --load ]; then load=$2; else kernel=$2; fi
+			shift
+			;;
+		-*) die "unknown argument '$1'; $usage" ;;
+		*) function=("$1") ;;
+		esac
+		shift
+	done
+	[[ $kernel =~ ^[0-9]+\.[0-9]+$ ]] || die "--kernel needs a stock kernel like 7.2; $usage"
+	out=$DUALPI2_ROOT/build/bench/$kernel
+	module=$(scripts/build-for.sh "$kernel" "$out/now")
+	cc -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o "$out/profile.so" selftests/bench/profile.c ||
+		die "the plugin for QEMU does not compile"
+	say "Linux $kernel: $load"
+	scripts/run-vm.sh --virtual-time --kernel "$kernel" --timeout 1800 --append nokaslr \
+		--qemu-arg -plugin --qemu-arg "$out/profile.so,out=$out/profile.counts" -- \
+		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" python3 selftests/bench/profile.py --send "$load" "$module" \
+		>"$out/profile.said" || {
+		tail -n 5 "$out/profile.said" >&2
+		die "Linux $kernel: nothing was counted, for the reason above; what QEMU and the build need is installed by scripts/setup.sh"
+	}
+	exec python3 selftests/bench/profile.py "$out/profile.counts" "$out/profile.said" "$module" "${function[@]}"
+fi
+kernels=() before='' repeat=3 judge=() without=' ' save=''
 while [ $# -gt 0 ]; do
 	case $1 in
-	--ktap) judge+=("$1") ;;
-	--kernel | --before | --repeat | --most)
+	--ktap)
+		[ "$bench" != compare ] || die "$1 is not for compare; $usage"
+		judge+=("$1")
+		;;
+	--save-baseline)
+		[ "$bench" = compare ] || die "$1 is for compare; $usage"
+		save=1
+		;;
+	--kernel | --before | --repeat | --most | --without)
 		[ $# -ge 2 ] || die "$1 needs a value; $usage"
-		[[ $bench-$1 != shaper-@(--before|--most) ]] || die "$1 is for stats; $usage"
+		[[ $bench-$1 != @(shaper|compare|check)-@(--before|--most) ]] || die "$1 is for stats; $usage"
+		[[ $1 != --without || $bench == compare ]] || die "$1 is for compare; $usage"
 		case $1 in
 		--kernel) kernels+=("$2") ;;
 		--before) before=$2 ;;
-		--repeat) repeat=$2 ;;
+		--repeat)
+			[[ $2 =~ ^[1-9][0-9]*$ ]] || die "'$2' is no number of repetitions; use one like 3"
+			[[ $2 != 1 || $bench != @(compare|check) ]] || die "$bench wants to see figures repeat; use --repeat 2 at least"
+			repeat=$2
+			;;
+		--without)
+			[[ $2 == @(codel|fq_codel|pie|fq|cake|in-tree) ]] ||
+				die "'$2' cannot be left out; use codel, fq_codel, pie, fq, cake or in-tree"
+			without+="$2 "
+			;;
 		--most) judge+=("$1" "$2") ;;
 		esac
 		shift
@@ -52,7 +163,26 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
-[ ${#kernels[@]} -gt 0 ] || kernels=(7.2)
+if [ ${#kernels[@]} -eq 0 ]; then
+	kernels=(7.2)
+	[ "$bench" != check ] || kernels=(6.1)
+	[ -z "$save" ] || kernels=(6.1 7.2)
+fi
+for kernel in "${kernels[@]}"; do
+	[[ $kernel =~ ^[0-9]+\.[0-9]+$ ]] ||
+		die "the bench counts in QEMU's virtual time, which '$kernel' does not run in; use a stock kernel like 7.2"
+done
+if [ "$bench" = check ]; then
+	for kernel in "${kernels[@]}"; do python3 selftests/bench/table.py --knows "$kernel"; done
+elif [ -n "$save" ]; then
+	[ "$without" = ' ' ] || die "--save-baseline counts pfifo and dualpi2 alone; leave --without out"
+	bench=check
+	judge+=(--save-baseline selftests/bench/baseline.json)
+elif [ "$bench" = compare ]; then
+	plotter=$DUALPI2_CACHE/venv/bin/python
+	"$plotter" -c 'import matplotlib' 2>/dev/null ||
+		die "matplotlib, which draws the plot, is missing; run scripts/setup.sh"
+fi
 
 out=build/bench
 mkdir -p "$out"
@@ -67,11 +197,34 @@ if [ -n "$before" ]; then
 	fi
 fi
 
+# compared KERNEL: all qdiscs, or what the baseline is of.
+compared() {
+	local subjects=("pfifo=qdisc:pfifo") module in_tree kind
+	module=$(scripts/build-for.sh "$1" "$out/$1/now")
+	if [ "$bench" = compare ]; then
+		subjects+=("no qdisc=none")
+		for kind in codel fq_codel pie fq cake; do
+			[[ $without == *" $kind "* ]] || subjects+=("$kind=qdisc:$kind")
+		done
+		if [[ $without != *" in-tree "* ]]; then
+			in_tree=$(scripts/in-tree.sh "$1") ||
+				die "there is no dualpi2 of Linux $1 itself to compare with; leave it out by --without in-tree"
+			# The machine sees the repository, but not the cache directory.
+			mkdir -p "$out/$1/in-tree"
+			cp "$in_tree" "$out/$1/in-tree"
+			subjects+=("in-tree=in-tree:$out/$1/in-tree/sch_dualpi2.ko")
+		fi
+	fi
+	subjects+=("dualpi2=$module")
+	say "Linux $1: ${#subjects[@]} qdiscs, $repeat times"
+	counted "$1" cost.py --set "$bench" "${subjects[@]}"
+}
+
 # counted KERNEL PROGRAM WORDS...: run a program of selftests/bench in that machine; its figures go to the results.
 counted() {
 	local kernel=$1 result=$out/$1/$bench.json
 	shift
-	scripts/run-vm.sh --virtual-time --kernel "$kernel" --timeout 1800 -- env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" \
+	scripts/run-vm.sh --virtual-time --kernel "$kernel" --timeout 7200 -- env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" \
 		python3 "selftests/bench/$1" --repeat "$repeat" "${@:2}" >"$result" || {
 		cat "$result" >&2 # the machine's words, whether it meant them for stderr or not
 		die "Linux $kernel: no figures, for the reason above; what QEMU and the build need is installed by scripts/setup.sh"
@@ -81,12 +234,14 @@ counted() {
 
 results=()
 for kernel in "${kernels[@]}"; do
-	[[ $kernel =~ ^[0-9]+\.[0-9]+$ ]] ||
-		die "the bench counts in QEMU's virtual time, which '$kernel' does not run in; use a stock kernel like 7.2"
 	if [ "$bench" = shaper ]; then
 		module=$(scripts/build-for.sh "$kernel" "$out/$kernel/now")
 		say "Linux $kernel: the shapers of dualpi2 and cake, $repeat times"
 		counted "$kernel" shaper.py "$module"
+		continue
+	fi
+	if [[ $bench == @(compare|check) ]]; then
+		compared "$kernel"
 		continue
 	fi
 	subjects=("pfifo=qdisc:pfifo") variants=(now no-stats no-trace)
@@ -115,4 +270,9 @@ for kernel in "${kernels[@]}"; do
 	say "Linux $kernel: ${#subjects[@]} qdiscs, $repeat times"
 	counted "$kernel" cost.py "${subjects[@]}"
 done
+if [ "$bench" = compare ]; then
+	"$plotter" selftests/bench/plot.py "$out/compare.svg" "${results[@]}"
+	python3 selftests/bench/table.py "${judge[@]}" "${results[@]}" | tee "$out/compare.md"
+	exit
+fi
 python3 selftests/bench/table.py "${judge[@]}" "${results[@]}"

@@ -3,7 +3,8 @@
 #
 # check.sh - run every test and say how many passed.  This is "make check" and CI.
 #
-# usage: check.sh [SUITE...]     suites: style lint unit tc net tdc fuzz operator top lab matrix packages; none named: all
+# usage: check.sh [SUITE...]     suites: style lint unit bench tc net tdc fuzz operator top lab matrix packages; none
+#                               named: all
 #
 # KERNELS: the kernels that the net and tdc suites run on: stock Debian kernels, each with the programs and
 # the tc of its own Debian release, on which the packages are tried too; and debug, the kernel with sanitizers
@@ -17,7 +18,7 @@ set -euo pipefail
 kernels=${KERNELS:-6.1 debug}
 [ "$kernels" != all ] || kernels='5.10 6.1 6.12 7.2 debug'
 suites=("$@")
-all=(style lint unit tc net tdc fuzz operator top lab matrix packages)
+all=(style lint unit bench tc net tdc fuzz operator top lab matrix packages)
 [ ${#suites[@]} -gt 0 ] || suites=("${all[@]}")
 for name in "${suites[@]}"; do
 	[[ " ${all[*]} " == *" $name "* ]] || die "unknown suite '$name'; suites are ${all[*]}"
@@ -222,7 +223,11 @@ if wants unit; then
 	begin unit make --no-print-directory -C selftests/unit check
 	begin coverage coverage
 	begin mutate mutate
+fi
+if wants bench; then
 	begin bench-table python3 selftests/bench/test_table.py
+	begin bench-instances python3 selftests/bench/test_instances.py
+	[[ " $kernels " != *" 6.1 "* ]] || begin bench-cost scripts/bench.sh check --ktap
 fi
 if wants lab; then
 	for name in lab measure report; do

@@ -106,7 +106,7 @@ tools='
 prepare() {
 	root=$("$DUALPI2_ROOT/scripts/root.sh" "$@" "$release" bare)
 	kernel=$(basename "$(dirname "$(ls -d "$root"/lib/modules/*/modules.dep)")")
-	in_tree=$DUALPI2_CACHE/packages/in-tree-$kernel.ko
+	in_tree=''
 	fresh
 	retry 3 inside 'apt-get -q update >&2' || die "cannot read the package lists of $release; check the network"
 }
@@ -298,24 +298,7 @@ machine_tests() {
 
 # Linux's own dualpi2 as a module of the kernel's tree, which Debian leaves out.
 in_tree_module() {
-	local work assignments
-	if [ ! -s "$in_tree" ]; then
-		say "building the module of Linux itself for $kernel"
-		work=$DUALPI2_CACHE/packages/in-tree
-		rm -rf "$work"
-		mkdir "$work"
-		"$DUALPI2_ROOT/scripts/debian-archive.sh" --to "$work" "$release" download "linux-source-$(cut -d. -f1,2 <<<"$kernel")"
-		dpkg-deb --fsys-tarfile "$work"/*.deb | tar -x -O --wildcards './usr/src/*.tar.xz' |
-			tar -x -J -C "$work" --wildcards --strip-components=3 '*/net/sched/sch_dualpi2.c'
-		echo 'obj-m := sch_dualpi2.o' >"$work/Kbuild"
-		assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" --headers "$release/$kernel")
-		eval "$assignments"
-		"$in_root" --offline "$("$DUALPI2_ROOT/scripts/root.sh" "$release" build)" \
-			make -C "$KDIR" M="$work" modules >"$build/in-tree.log" 2>&1 || die "cannot build it; see $build/in-tree.log"
-		strip -g -o "$in_tree.new" "$work/sch_dualpi2.ko"
-		mv "$in_tree.new" "$in_tree"
-		rm -rf "$work"
-	fi
+	in_tree=$("$DUALPI2_ROOT/scripts/in-tree.sh" --headers "$release/$kernel")
 	inside add_in_tree
 }
 in_tree_is_there() { # without ours, and after it is gone

@@ -11,8 +11,10 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lab"))
 
+import cost  # noqa: E402
 import harness  # noqa: E402
 import rate  # noqa: E402
+import table  # noqa: E402
 from harness import equal, test  # noqa: E402
 
 
@@ -72,6 +74,172 @@ def shaper_that_costs_as_much_as_cakes_passes_and_more_fails():
     code, text = judged_shaper(501, 500)
     equal(code, 1)
     assert "\nnot ok 1 shaper_costs_no_more_than_cakes waiting: shaper on 7.2" in text, text
+
+
+def compared(**loads):
+    """(exit code, output) of table.py for made-up counts of all qdiscs, {load with _: {qdisc: counts}}."""
+    return judged_of({"bench": "compare", "kernel": "7.2.12+deb14-amd64", "loads": LOADS | loads})
+
+
+def with_baseline(saved, counted, *options):
+    """(exit code, output, what is in the baseline then) of table.py for ours over a pfifo that costs 2000."""
+    with tempfile.TemporaryDirectory() as place:
+        baseline, result = os.path.join(place, "baseline.json"), os.path.join(place, "check.json")
+        if saved is not None:
+            with open(baseline, "w", encoding="utf-8") as file:
+                file.write(saved if isinstance(saved, str) else json.dumps(saved))
+        with open(result, "w", encoding="utf-8") as file:
+            json.dump({"bench": "check", "kernel": "6.1.0-56-amd64", "loads": {
+                load: {"pfifo": [2001, 2000], "dualpi2": [2000 + over, 2003 + over]} for load, over in counted.items()
+            }}, file)
+        where = ["--save-baseline", baseline] if "--save" in options else ["--baseline", baseline]
+        done = subprocess.run([sys.executable, os.path.join(HERE, "table.py"), "--ktap", *where, result], text=True,
+                              capture_output=True, check=False)
+        if os.path.exists(baseline):
+            with open(baseline, encoding="utf-8") as file:
+                saved = file.read()
+    return done.returncode, done.stdout + done.stderr, saved
+
+
+def baseline(**loads):
+    """A baseline of Linux 6.1."""
+    return {"6.1": {"release": "6.1.0-55-amd64", "over_pfifo": loads}}
+
+
+LOADS = {
+    "root, queue empty, Classic": {"no qdisc": [1700, 1702], "pfifo": [1900, 1900], "codel": [1950, 1950],
+                                   "dualpi2": [2300, 2300]},
+    "below prio, queue empty, Classic": {"pfifo": [2000, 2000], "codel": [2150, 2151], "dualpi2": [2401, 2400]},
+    "below prio, queue empty, L4S": {"pfifo": [2000, 2000], "codel": [2150, 2151], "dualpi2": [2451, 2450]},
+    "below prio, queue empty, Classic: no_nqb": {"dualpi2": [2390, 2390]},
+    "below prio, queue empty, L4S: no_nqb": {"dualpi2": [2455, 2456]},
+}
+
+
+@test
+def qdiscs_are_held_against_no_qdisc_at_the_root_and_pfifo_below():
+    code, text = compared()
+    equal(code, 0, text)
+    assert ("\n| root, queue empty, Classic | 1700 | 1900 (+200)* | 1950 (+250)* | 2300 (+600) | no qdisc | 2.0 |\n"
+            in text), text
+    assert "\n| below prio, queue empty, Classic | - | 2000 | 2150 (+150) | 2400 (+400) | pfifo | 1.0 |\n" in text, text
+    assert "\n| no_nqb | -10 | +5 | 1.0 |\n" in text, text
+    assert "Left out: fq_codel, pie, fq, cake, in-tree." in text, text
+
+
+@test
+def figures_that_do_not_repeat_are_refused():
+    code, _ = compared(**{"below htb, queue empty, L4S": {"pfifo": [2000, 2010], "dualpi2": [2500, 2500]}})
+    equal(code, 0)
+    code, text = compared(**{"below htb, queue empty, L4S": {"pfifo": [2000, 2010.1], "dualpi2": [2500, 2500]}})
+    equal(code, 1)
+    assert "Does not repeat: pfifo, below htb, queue empty, L4S: 2000.0 to 2010.1 instructions" in text, text
+    assert "FAILED: figures_repeat_within_0.5_per_cent on 7.2" in text, text
+
+
+@test
+def bars_of_the_plot_are_over_pfifo_the_cheapest_first():
+    equal(table.bars({"loads": LOADS}, "below prio, queue empty"),
+          [("codel", {"Classic": 150, "L4S": 150}), ("dualpi2", {"Classic": 400, "L4S": 450})])
+
+
+@test
+def module_dearer_than_the_baseline_fails():
+    equal(with_baseline(baseline(a=300, b=50), {"a": 306, "b": 52})[0], 0)
+    code, text, _ = with_baseline(baseline(a=300, b=50), {"a": 306.1, "b": 52})
+    equal(code, 1)
+    assert "\nnot ok 1 costs_no_more_than_the_baseline a on 6.1" in text and "\nok 2 " in text, text
+    assert "\n# | a | 300.0 | 306.1 | +6.1 (+2.0 %) |\n" in text and "Cheaper" not in text, text
+    # Below 2 instructions nothing is certain.
+    code, text, _ = with_baseline(baseline(a=300, b=50), {"a": 300, "b": 52.1})
+    equal((code, "\nnot ok 2 " in text), (1, True), text)
+
+
+@test
+def module_cheaper_than_the_baseline_passes_and_asks_for_a_new_one():
+    equal("Cheaper" in with_baseline(baseline(a=300, b=50), {"a": 294, "b": 48})[1], False)
+    code, text, _ = with_baseline(baseline(a=300, b=50), {"a": 293.9, "b": 50})
+    equal(code, 0)
+    assert "Cheaper than the baseline: a. Save it: scripts/bench.sh compare --save-baseline --kernel 6.1" in text, text
+
+
+@test
+def unfit_baselines_are_refused():
+    for saved, words in ((None, "no baseline in"), ("", "is no baseline"), ("[]", "is no baseline"),
+                         ('{"6.1": {"release": 1}}', "is no baseline"), (baseline(), "is no baseline"),
+                         (baseline(a="1"), "is no baseline"),
+                         ({"7.2": baseline(a=1)["6.1"]}, "the baseline knows Linux 7.2, not 6.1"),
+                         (baseline(b=1), "is of other loads"), (baseline(a=1, b=1), "is of other loads")):
+        code, text, _ = with_baseline(saved, {"a": 1})
+        equal((code, words in text, "compare --save-baseline" in text, text.count("\n")), (1, True, True, 1), text)
+
+
+@test
+def baseline_keeps_the_other_kernels():
+    was = {"7.2": {"release": "7.2.12", "over_pfifo": {"a": 1}}}
+    code, text, saved = with_baseline(was | baseline(a=5), {"a": 7.04}, "--save")
+    equal((code, json.loads(saved)), (0, was | {"6.1": {"release": "6.1.0-56-amd64", "over_pfifo": {"a": 7.0}}}), text)
+    equal(with_baseline(None, {"a": 7}, "--save")[0], 0)
+    # Figures that do not repeat are none to be held against.
+    code, _, saved = with_baseline(None, {"a": -1800}, "--save")
+    equal((code, saved), (1, None))
+
+
+def bench(*words):
+    """(exit code, what it says on stderr) of bench.sh."""
+    done = subprocess.run([os.path.join(HERE, "../../scripts/bench.sh"), *words], text=True, capture_output=True,
+                          check=False)
+    return done.returncode, done.stderr
+
+
+@test
+def what_the_bench_cannot_do_is_refused_in_one_line():
+    for words, said in ((("compare", "--without", "pfifo"), "'pfifo' cannot be left out; use codel"),
+                        (("compare", "--repeat", "0"), "'0' is no number of repetitions"),
+                        (("check", "--repeat", "1"), "use --repeat 2 at least"),
+                        (("compare", "--ktap"), "--ktap is not for compare"),
+                        (("compare", "--without"), "--without needs a value"),
+                        (("compare", "--before", "HEAD"), "--before is for stats"),
+                        (("check", "--save-baseline"), "--save-baseline is for compare"),
+                        (("check", "--without", "fq"), "--without is for compare"),
+                        (("check", "--kernel", "5.10"), "the baseline knows Linux"),
+                        (("compare", "--save-baseline", "--without", "fq"), "leave --without out"),
+                        (("compare", "--kernel", "debug"), "use a stock kernel like 7.2"),
+                        (("check", "--kernel", "plain"), "use a stock kernel like 7.2"),
+                        (("compare", "--loud"), "unknown argument '--loud'"), (("cost",), "usage: bench.sh")):
+        code, text = bench(*words)
+        equal((code, said in text), (1, True), f"{words}: {text}")
+        equal(len([line for line in text.splitlines() if "bench" in line]), 1, text)
+
+
+@test
+def figures_are_counted_in_virtual_time_only():
+    done = subprocess.run([sys.executable, os.path.join(HERE, "cost.py"), "pfifo=qdisc:pfifo"], text=True,
+                          capture_output=True, check=False, env={})
+    equal((done.returncode, done.stderr),
+          (1, "bench: instructions can only be counted in virtual time; start this by scripts/bench.sh\n"))
+
+
+@test
+def packets_are_well_formed():
+    for data, protocol, length in ((cost.frame("l4s", 64), 17, 64), (cost.frame("classic"), 17, 1000),
+                                   (cost.gso_frame("l4s")[10:], 6, 54 + 10 * 1448)):
+        equal((len(data), data[23], int.from_bytes(data[16:18], "big")), (length, protocol, length - 14))
+        total = sum(int.from_bytes(data[n:n + 2], "big") for n in range(14, 34, 2))
+        equal((total & 0xffff) + (total >> 16), 0xffff)
+
+
+@test
+def each_load_is_for_whom_it_says_something():
+    def who(load):
+        return [what for what in ("none", "qdisc:pfifo", "qdisc:codel", "qdisc:cake", "in-tree:x.ko", "x.ko")
+                if cost.suits(cost.compare_loads()[load], what)]
+    equal(who("root, queue empty, L4S"), ["none", "qdisc:pfifo", "qdisc:codel", "qdisc:cake", "in-tree:x.ko", "x.ko"])
+    equal(who("below mq, queue empty, L4S"), ["qdisc:pfifo", "qdisc:codel", "qdisc:cake", "in-tree:x.ko", "x.ko"])
+    equal(who("below prio, queue empty, GSO of 10 split, L4S"), ["qdisc:pfifo", "qdisc:cake", "in-tree:x.ko", "x.ko"])
+    equal(who("below prio, queue empty, L4S: no_nqb"), ["x.ko"])
+    quiet = cost.options_of(cost.Load("prio", "l4s", words="step_thresh 9p"), "dualpi2", 10)
+    equal(quiet.split(), "limit 11 memlimit 500mb target 4s tupdate 4s step_thresh 9p".split())
 
 
 RATE = 1e6  # bytes/s: 1000 bytes take 1 ms
