@@ -68,7 +68,7 @@ enum dualpi2_class {
 #define DUALPI2_CB_ECN		0x03	/* enum dualpi2_ecn: what it came with */
 #define DUALPI2_CB_L		BIT(2)	/* in the L4S queue */
 #define DUALPI2_CB_NATIVE_OK	BIT(3)	/* see dualpi2_native_ok() */
-#define DUALPI2_CB_IPV6		BIT(4)
+#define DUALPI2_CB_IPV6		BIT(4)	/* with DUALPI2_CB_OFFSET */
 #define DUALPI2_CB_NQB		BIT(5)	/* in the L4S queue for its DSCP */
 #define DUALPI2_CB_LONGER	BIT(6)	/* counts for more than it is */
 #define DUALPI2_CB_OFFSET	BIT(7)	/* ip_offset says where IP is */
@@ -390,8 +390,12 @@ static bool dualpi2_set_ce(struct sk_buff *skb)
 {
 	const struct dualpi2_cb *cb = dualpi2_cb(skb);
 	unsigned int offset = dualpi2_ip_offset(skb);
-	bool ipv6 = cb->flags & DUALPI2_CB_IPV6;
 	struct iphdr *ip;
+	bool ipv6;
+
+	ipv6 = (cb->flags & DUALPI2_CB_OFFSET) ?
+	       cb->flags & DUALPI2_CB_IPV6 :
+	       skb->protocol == htons(ETH_P_IPV6);
 
 	if (skb_shared(skb) ||
 	    skb_ensure_writable(skb, offset + (ipv6 ? sizeof(struct ipv6hdr) :
@@ -641,6 +645,20 @@ static u64 dualpi2_wire_bytes(const struct dualpi2_sched_data *q,
 				      skb_shinfo(skb)->gso_size);
 }
 
+/* The same of a packet that is not DUALPI2_QUEUED_SPECIAL. */
+static __always_inline u32 dualpi2_wire_bytes_quick(const struct dualpi2_sched_data *q,
+						    const struct sk_buff *skb)
+{
+	const struct dualpi2_link *link = &q->params.link;
+	u32 ip_offset;
+
+	if (link->framing == DUALPI2_FRAMING_RAW)
+		return qdisc_pkt_len(skb);
+	ip_offset = dualpi2_ip_offset(skb);
+	return dualpi2_link_bytes(link, skb->len > ip_offset ?
+					skb->len - ip_offset : 0);
+}
+
 /* Account for a packet that came and is dropped, but for those that a change of
  * the limits or a reset purges: these owe the link nothing.
  */
@@ -799,7 +817,7 @@ static __always_inline int dualpi2_fifo_push(struct Qdisc *sch,
 	fifo->list.qlen++;
 	fifo->bytes_in += len;
 	q->memory_used = memory_used;
-	sch->qstats.backlog += (u32)len;
+	WRITE_ONCE(sch->qstats.backlog, sch->qstats.backlog + (u32)len);
 	WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
 	if (queue == DUALPI2_QUEUE_C)
 		return NET_XMIT_SUCCESS;
@@ -1076,16 +1094,6 @@ static void dualpi2_leave(struct Qdisc *sch, struct sk_buff *skb)
 	WRITE_ONCE(sch->q.qlen, sch->q.qlen - 1);
 }
 
-/* Have the packets wait for their turn on the link. */
-static noinline void dualpi2_throttle(struct Qdisc *sch)
-{
-	struct dualpi2_sched_data *q = qdisc_priv(sch);
-
-	q->throttled++;
-	qdisc_qstats_overlimit(sch);
-	qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next_ns);
-}
-
 /* What the native marker goes by: the delay behind this packet where the rate is
  * known, which tells of a burst when its first packet leaves (RFC 9332 A.1, note
  * a); else, or where it is not the shaper that they wait for, the time that it
@@ -1151,7 +1159,7 @@ static noinline bool dualpi2_signal(struct Qdisc *sch, struct sk_buff *skb,
 }
 
 /* A packet is on its way: account for the time that it takes of the link. */
-static __always_inline void dualpi2_sent(struct dualpi2_sched_data *q,
+static void dualpi2_sent(struct dualpi2_sched_data *q,
 					 const struct sk_buff *skb,
 					 enum dualpi2_queue queue, u64 now_ns)
 {
@@ -1177,20 +1185,6 @@ static __always_inline void dualpi2_sent(struct dualpi2_sched_data *q,
 	}
 }
 
-/* A packet leaves the qdisc. */
-static __always_inline void dualpi2_forward(struct Qdisc *sch,
-					    struct sk_buff *skb,
-					    enum dualpi2_queue queue,
-					    u64 sojourn_ns, u64 now_ns)
-{
-	struct dualpi2_sched_data *q = qdisc_priv(sch);
-
-	dualpi2_sent(q, skb, queue, now_ns);
-	dualpi2_account_forward(&q->fifo[queue].stats, sojourn_ns);
-	qdisc_bstats_update(sch, skb);
-	dualpi2_leave(sch, skb);
-}
-
 /* Dequeue for all packets, when one may leave. */
 static noinline struct sk_buff *dualpi2_dequeue_any(struct Qdisc *sch,
 						    u64 now_ns)
@@ -1199,6 +1193,7 @@ static noinline struct sk_buff *dualpi2_dequeue_any(struct Qdisc *sch,
 	const struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
 	const struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
 	unsigned int dropped = 0, dropped_bytes = 0;
+	struct dualpi2_fifo *fifo;
 	enum dualpi2_queue queue;
 	struct sk_buff *skb;
 	u64 sojourn_ns;
@@ -1212,7 +1207,13 @@ static noinline struct sk_buff *dualpi2_dequeue_any(struct Qdisc *sch,
 	for (;;) {
 		queue = dualpi2_sched_pick(&q->vars, c->list.head,
 					   l->list.head);
-		skb = dualpi2_fifo_pop(q, dualpi2_fifo_of(q, queue));
+		fifo = dualpi2_fifo_of(q, queue);
+		skb = dualpi2_fifo_pop(q, fifo);
+		sojourn_ns = dualpi2_sojourn_ns(skb, now_ns);
+		if (dualpi2_is_quiet(&q->params, &q->vars, queue, sojourn_ns,
+				     dualpi2_fifo_bytes(fifo)) &&
+		    !dualpi2_tracing())
+			break;
 		if (!dualpi2_signal(sch, skb, now_ns,
 				    dropped < DUALPI2_DROPS_PER_DEQUEUE))
 			break;
@@ -1226,35 +1227,11 @@ static noinline struct sk_buff *dualpi2_dequeue_any(struct Qdisc *sch,
 	/* Parents are to see a child that is not empty. */
 	if (unlikely(dropped))
 		qdisc_tree_reduce_backlog(sch, dropped, dropped_bytes);
-	sojourn_ns = dualpi2_sojourn_ns(skb, now_ns);
-	dualpi2_forward(sch, skb, queue, sojourn_ns, now_ns);
+	dualpi2_sent(q, skb, queue, now_ns);
+	dualpi2_account_forward(&fifo->stats, sojourn_ns);
+	qdisc_bstats_update(sch, skb);
+	dualpi2_leave(sch, skb);
 	return skb;
-}
-
-/* Dequeue where there is a shaper, or a packet that a parent peeked at. */
-static noinline struct sk_buff *dualpi2_dequeue_timed(struct Qdisc *sch)
-{
-	struct sk_buff *skb = __skb_dequeue(&sch->gso_skb);
-	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	u64 now_ns;
-
-	q->detour &= ~DUALPI2_DETOUR_PEEKED;
-	if (skb) {
-		dualpi2_leave(sch, skb);
-		return skb;
-	}
-	/* Each packet that comes asks for one; if it came too early there is no
-	 * need to read the clock again.
-	 */
-	if (dualpi2_clock_wait(&q->clock, q->arrived_ns) &&
-	    hrtimer_is_queued(&q->watchdog.timer))
-		return NULL;
-	now_ns = ktime_get_ns();
-	if (dualpi2_clock_wait(&q->clock, now_ns)) {
-		dualpi2_throttle(sch);
-		return NULL;
-	}
-	return dualpi2_dequeue_any(sch, now_ns);
 }
 
 /* Dequeue a queue's first packet if it is sure to get no signal and has nothing
@@ -1264,18 +1241,24 @@ static noinline struct sk_buff *dualpi2_dequeue_timed(struct Qdisc *sch)
  */
 static __always_inline bool
 dualpi2_dequeue_quiet(struct Qdisc *sch, struct sk_buff *skb,
-		      enum dualpi2_queue queue, bool other, u64 now_ns)
+		      enum dualpi2_queue queue, bool other, bool timed,
+		      u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct dualpi2_fifo *fifo = &q->fifo[queue];
 	u64 sojourn_ns = now_ns - dualpi2_cb(skb)->queued_ns;
 	u64 len = qdisc_pkt_len(skb);
 	struct sk_buff *next;
-
-	if (unlikely(!dualpi2_is_quiet(&q->vars, queue, sojourn_ns)))
-		return false;
+	bool shared;
+	u32 bytes;
 
 	next = skb->next;
+	if (timed && next ?
+	    !dualpi2_is_quiet(&q->params, &q->vars, queue, sojourn_ns,
+			      dualpi2_fifo_bytes(fifo) - len) :
+	    sojourn_ns >= q->vars.quiet_ns[queue])
+		return false;
+
 	fifo->list.head = next;
 	fifo->list.qlen--;
 	fifo->bytes_out += len;
@@ -1285,16 +1268,22 @@ dualpi2_dequeue_quiet(struct Qdisc *sch, struct sk_buff *skb,
 	else
 		fifo->list.tail = NULL;
 
-	/* As dualpi2_sent(), where lengths on the link are these. */
-	if (dualpi2_sched_is_shared(&q->vars, queue,
-				    queue == DUALPI2_QUEUE_C ? !!next : other,
-				    queue == DUALPI2_QUEUE_C ? other : !!next))
-		dualpi2_sched_charge(&q->params, &q->vars, queue, len);
-	if (next || other || q->drain.since_ns)
-		dualpi2_drain_sent(&q->drain, len, next || other, now_ns);
+	/* As dualpi2_sent(). */
+	bytes = timed ? dualpi2_wire_bytes_quick(q, skb) : len;
+	shared = dualpi2_sched_is_shared(&q->vars, queue,
+					 queue == DUALPI2_QUEUE_C ? !!next :
+								    other,
+					 queue == DUALPI2_QUEUE_C ? other :
+								    !!next);
+	if (shared)
+		dualpi2_sched_charge(&q->params, &q->vars, queue, bytes);
+	if (timed && q->params.link.ns_per_byte_q20)
+		dualpi2_clock_send(&q->params.link, &q->clock, bytes, now_ns);
+	else if (next || other || q->drain.since_ns)
+		dualpi2_drain_sent(&q->drain, bytes, next || other, now_ns);
 
 	_bstats_update(&sch->bstats, len, 1);
-	sch->qstats.backlog -= (u32)len;
+	WRITE_ONCE(sch->qstats.backlog, sch->qstats.backlog - (u32)len);
 	WRITE_ONCE(sch->q.qlen, sch->q.qlen - 1);
 	dualpi2_account_forward(&fifo->stats, sojourn_ns);
 	return true;
@@ -1309,45 +1298,107 @@ static noinline struct sk_buff *dualpi2_dequeue_shared(struct Qdisc *sch,
 	struct sk_buff *l = q->fifo[DUALPI2_QUEUE_L].list.head;
 
 	if (dualpi2_sched_pick(&q->vars, true, true) == DUALPI2_QUEUE_C) {
-		if (dualpi2_dequeue_quiet(sch, c, DUALPI2_QUEUE_C, true,
+		if (dualpi2_dequeue_quiet(sch, c, DUALPI2_QUEUE_C, true, false,
 					  now_ns))
 			return c;
 	} else {
-		if (dualpi2_dequeue_quiet(sch, l, DUALPI2_QUEUE_L, true,
+		if (dualpi2_dequeue_quiet(sch, l, DUALPI2_QUEUE_L, true, false,
 					  now_ns))
 			return l;
 	}
 	return dualpi2_dequeue_any(sch, now_ns);
 }
 
-/* The short way, as in dualpi2_enqueue(). */
-static struct sk_buff *dualpi2_dequeue(struct Qdisc *sch)
+/* The short way, as in dualpi2_enqueue(), when a packet may leave. */
+static __always_inline struct sk_buff *
+dualpi2_dequeue_quickly(struct Qdisc *sch, bool timed, u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct sk_buff *c, *l;
-	u64 now_ns;
 
-	if (!sch->q.qlen)
-		return NULL;
-	if (unlikely(q->detour))
-		return dualpi2_dequeue_timed(sch);
-	now_ns = ktime_get_ns();
 	if (unlikely(dualpi2_pi_is_due(&q->vars, now_ns) || dualpi2_tracing()))
 		goto any;
 	c = q->fifo[DUALPI2_QUEUE_C].list.head;
 	l = q->fifo[DUALPI2_QUEUE_L].list.head;
 	if (l) {
+		if (c && timed)
+			goto any;
 		if (c)
 			return dualpi2_dequeue_shared(sch, now_ns);
-		if (dualpi2_dequeue_quiet(sch, l, DUALPI2_QUEUE_L, false,
+		if (dualpi2_dequeue_quiet(sch, l, DUALPI2_QUEUE_L, false, timed,
 					  now_ns))
 			return l;
 	} else if (c && dualpi2_dequeue_quiet(sch, c, DUALPI2_QUEUE_C, false,
-					      now_ns)) {
+					      timed, now_ns)) {
 		return c;
 	}
 any:
 	return dualpi2_dequeue_any(sch, now_ns);
+}
+
+/* Have the packets wait for their turn on the link.  Each one that comes asks for
+ * one; if it came too early there is no need to read the clock again.
+ *
+ * Return: the time, or 0 if none may leave.
+ */
+static noinline u64 dualpi2_wait(struct Qdisc *sch)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	u64 now_ns;
+
+	if (hrtimer_is_queued(&q->watchdog.timer))
+		return 0;
+	now_ns = ktime_get_ns();
+	if (!dualpi2_clock_wait(&q->clock, now_ns))
+		return now_ns;
+	q->throttled++;
+	qdisc_qstats_overlimit(sch);
+	qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next_ns);
+	return 0;
+}
+
+/* Dequeue after a parent has peeked; it may have taken what it saw. */
+static noinline struct sk_buff *dualpi2_dequeue_peeked(struct Qdisc *sch)
+{
+	struct sk_buff *skb = __skb_dequeue(&sch->gso_skb);
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+
+	q->detour &= ~DUALPI2_DETOUR_PEEKED;
+	if (!skb)
+		return sch->dequeue(sch);
+	dualpi2_leave(sch, skb);
+	return skb;
+}
+
+/* Dequeue where there is a shaper, where lengths are not the kernel's, or after a
+ * parent has peeked.
+ */
+static noinline struct sk_buff *dualpi2_dequeue_timed(struct Qdisc *sch)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	u64 now_ns;
+
+	if (unlikely(q->detour & DUALPI2_DETOUR_PEEKED))
+		return dualpi2_dequeue_peeked(sch);
+	if (unlikely(dualpi2_clock_wait(&q->clock, q->arrived_ns))) {
+		now_ns = dualpi2_wait(sch);
+		if (!now_ns)
+			return NULL;
+	} else {
+		now_ns = ktime_get_ns();
+	}
+	return dualpi2_dequeue_quickly(sch, true, now_ns);
+}
+
+static struct sk_buff *dualpi2_dequeue(struct Qdisc *sch)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+
+	if (!sch->q.qlen)
+		return NULL;
+	if (unlikely(q->detour))
+		return dualpi2_dequeue_timed(sch);
+	return dualpi2_dequeue_quickly(sch, false, ktime_get_ns());
 }
 
 /* The packet that dequeue will return next.  It has got its signal and is out of
@@ -1844,7 +1895,8 @@ static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
 	dualpi2_report_change(&q->params, &params, &q->vars, now_ns);
 	dualpi2_clock_change(&q->params.link, &params.link, &q->clock,
 			     q->mtu_bytes, now_ns);
-	dualpi2_drain_pause(&q->drain, now_ns);
+	if (params.link.ns_per_byte_q20)
+		dualpi2_drain_pause(&q->drain, now_ns);
 	q->config = cfg;
 	q->params = params;
 	dualpi2_set_quick(q);

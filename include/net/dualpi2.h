@@ -383,8 +383,7 @@ struct dualpi2_delay {
  * @classic_q32: p_C = p'^2
  * @coupled_q32: p_CL = min(k * p', 1)
  * @due_ns: time of the next update
- * @quiet_ns: a packet that spent less time in this queue gets no signal when it
- *	leaves
+ * @quiet_ns: a packet of this queue gets no signal for a delay below this
  * @updated_ns: time of the last update
  * @delay_ns: delay at the last update
  * @ramp: native marker as bursts have it
@@ -791,11 +790,10 @@ static inline void dualpi2_set_quiet(const struct dualpi2_params *p,
 				     struct dualpi2_vars *v)
 {
 	u32 silent_ns = min_t(u32, v->ramp.min_ns, v->shared_ramp.min_ns);
-	bool by_sojourn = p->step_pkts == U32_MAX && !p->link.ns_per_byte_q20;
 
 	v->quiet_ns[DUALPI2_QUEUE_C] = p->drop_early || !v->base_q32 ?
 				       DUALPI2_QUIET_MAX_NS : 0;
-	v->quiet_ns[DUALPI2_QUEUE_L] = !v->base_q32 && by_sojourn ?
+	v->quiet_ns[DUALPI2_QUEUE_L] = !v->base_q32 && p->step_pkts == U32_MAX ?
 				       silent_ns + 1ULL : 0;
 }
 
@@ -1016,18 +1014,29 @@ static inline bool dualpi2_pi_is_due(const struct dualpi2_vars *v, u64 now_ns)
 
 /**
  * dualpi2_is_quiet() - is it sure that a packet gets no signal?
+ * @p: parameters
  * @v: state
  * @queue: where it was
  * @sojourn_ns: time that it spent there
+ * @left_bytes: what it leaves behind in that queue
  *
  * Then dualpi2_verdict() would pass it, whatever else there is to know of it, and
- * need not be asked.  In the Classic queue that is so, too, where signals are given
- * on arrival.
+ * need not be asked.  With a shaper the native marker goes by the one delay or the
+ * other.  In the Classic queue it is so, too, where signals are given on arrival.
  */
-static inline bool dualpi2_is_quiet(const struct dualpi2_vars *v,
-				    enum dualpi2_queue queue, u64 sojourn_ns)
+static inline bool dualpi2_is_quiet(const struct dualpi2_params *p,
+				    const struct dualpi2_vars *v,
+				    enum dualpi2_queue queue, u64 sojourn_ns,
+				    u64 left_bytes)
 {
-	return sojourn_ns < v->quiet_ns[queue];
+	u64 quiet_ns = v->quiet_ns[queue];
+
+	if (sojourn_ns >= quiet_ns)
+		return false;
+	/* The product is below 2^62. */
+	return queue == DUALPI2_QUEUE_C || !p->link.ns_per_byte_q20 ||
+	       (left_bytes <= DUALPI2_LINK_BYTES_MAX &&
+		left_bytes * p->link.ns_per_byte_q20 >> 20 < quiet_ns);
 }
 
 /**

@@ -100,12 +100,14 @@ struct dualpi2_clock {
  *	to be busy
  * @busy_bytes: lengths of packets that left others behind
  * @busy_ns: time from each of these to the next packet
+ * @known_bytes: @busy_bytes at the last update
  * @ns_per_byte_q20: quotient of the two, 0: nothing was seen yet
  */
 struct dualpi2_drain {
 	u64 since_ns;
 	u64 busy_bytes;
 	u64 busy_ns;
+	u64 known_bytes;
 	u64 ns_per_byte_q20;
 };
 
@@ -410,7 +412,7 @@ static inline void dualpi2_drain_sent(struct dualpi2_drain *d, u32 bytes,
  * @d: state
  * @now_ns: time; of a packet that leaves, if @d is of a busy link
  *
- * A quarter of what was seen is forgotten each time.
+ * A quarter of what was seen is forgotten each time that there is something new.
  */
 static inline void dualpi2_drain_update(struct dualpi2_drain *d, u64 now_ns)
 {
@@ -420,7 +422,7 @@ static inline void dualpi2_drain_update(struct dualpi2_drain *d, u64 now_ns)
 		d->busy_ns += now_ns - d->since_ns;
 		d->since_ns = now_ns;
 	}
-	if (!d->busy_bytes)
+	if (d->busy_bytes == d->known_bytes)
 		return;
 	/* 2^42 ns are 73 minutes: of a link that stood still. */
 	time_q20 = min_t(u64, d->busy_ns, 1ULL << 42) << 20;
@@ -428,6 +430,14 @@ static inline void dualpi2_drain_update(struct dualpi2_drain *d, u64 now_ns)
 				   (1ULL << 20) * 1000000);
 	d->busy_bytes -= d->busy_bytes / 4;
 	d->busy_ns -= d->busy_ns / 4;
+	d->known_bytes = d->busy_bytes;
+}
+
+/* Two packets in a row at most; and there is room for more in the sums. */
+static inline bool dualpi2_burst_is_none(const struct dualpi2_burst *b)
+{
+	return b->run_bytes <= 2 * DUALPI2_BURST_MTU_BYTES &&
+	       b->sum_bytes < DUALPI2_BURSTS_BYTES_MAX;
 }
 
 /**
@@ -458,23 +468,29 @@ static inline void dualpi2_burst_close(struct dualpi2_burst *b)
 }
 
 /**
- * dualpi2_burst_goes_on() - does a packet belong to the burst under way?
+ * dualpi2_burst_goes_on() - a packet joins the L4S queue and ends no burst
  * @b: state
  * @bytes: its length
  * @now_ns: time
  *
- * Return: true: yes, and it is accounted for, or bursts are not looked for; false:
- * it is for dualpi2_burst_arrive().
+ * Return: true: it is accounted for; false: it ends a burst, and is for
+ * dualpi2_burst_arrive().
  */
 static inline bool dualpi2_burst_goes_on(struct dualpi2_burst *b, u32 bytes,
 					 u64 now_ns)
 {
 	if (!b->ns_per_byte_q20)
 		return true;
-	if (now_ns - b->last_ns > b->gap_ns)
-		return false;
+	if (now_ns - b->last_ns <= b->gap_ns) {
+		bytes = min_t(u64, (u64)b->run_bytes + bytes, U32_MAX);
+	} else {
+		if (!dualpi2_burst_is_none(b))
+			return false;
+		b->sum_bytes += b->run_bytes;
+		b->first_ns = now_ns;
+	}
 	b->last_ns = now_ns;
-	b->run_bytes = min_t(u64, (u64)b->run_bytes + bytes, U32_MAX);
+	b->run_bytes = bytes;
 	return true;
 }
 

@@ -721,6 +721,7 @@ static void drain_rate_follows_the_link(void)
 static void drain_rate_of_queues_that_never_hold_two_is_unknown(void)
 {
 	struct dualpi2_drain d = {};
+	u64 seen;
 	int i;
 
 	for (i = 0; i < 1000; i++) {
@@ -732,11 +733,13 @@ static void drain_rate_of_queues_that_never_hold_two_is_unknown(void)
 	CHECK_EQ(d.ns_per_byte_q20, 0);
 	/* A rate that is known stays so while there is nothing to see. */
 	dualpi2_drain_update(&d, drain_play(&d, 2 * SEC, 5000000, 100));
-	d.busy_bytes = 0;
-	d.since_ns = 0;
-	CHECK(d.ns_per_byte_q20, "nothing seen");
-	dualpi2_drain_update(&d, 3 * SEC);
-	CHECK(d.ns_per_byte_q20, "forgotten");
+	dualpi2_drain_pause(&d, 60 * SEC);
+	dualpi2_drain_update(&d, 60 * SEC);
+	seen = d.ns_per_byte_q20;
+	CHECK(seen, "nothing seen");
+	for (i = 0; i < 1000; i++)
+		dualpi2_drain_update(&d, (61 + i) * SEC);
+	CHECK_EQ(d.ns_per_byte_q20, seen);
 }
 
 /* Packets that were purged are no reason to count the time after it. */
@@ -769,6 +772,7 @@ static void drain_rate_of_any_link_stays_in_bounds(void)
 	dualpi2_drain_update(&d, SEC);
 	CHECK_EQ(d.ns_per_byte_q20, 1);
 	/* a link that stood still for years */
+	dualpi2_drain_sent(&d, 60, true, 1ULL << 60);
 	dualpi2_drain_update(&d, 1ULL << 60);
 	CHECK_EQ(d.ns_per_byte_q20, most);
 	for (k = 0; k < 2000; k++) {

@@ -624,7 +624,7 @@ static void verdict_passes_what_is_quiet(void)
 		};
 		struct dualpi2_params p;
 		struct dualpi2_vars v;
-		u64 sojourn_ns;
+		u64 sojourn_ns, left_bytes;
 
 		cfg.step_thresh_us = unit_any(0, 5000);
 		cfg.step_thresh_pkts = unit_rnd() % 4 ? 0 : unit_any(1, 1000);
@@ -639,9 +639,12 @@ static void verdict_passes_what_is_quiet(void)
 		dualpi2_tolerate(&p, &v, unit_rnd() & 1 ?
 				 unit_any(0, 100 * MS) : 0);
 		sojourn_ns = unit_any(0, 10 * MS);
-		/* The shaper's marker goes by another delay. */
-		pkt.delay_ns = cfg.bandwidth ? unit_any(0, 10 * MS) : sojourn_ns;
-		if (!dualpi2_is_quiet(&v, queue, sojourn_ns)) {
+		left_bytes = unit_any(0, 1ULL << 40);
+		/* The shaper's marker goes by what is behind, or not. */
+		pkt.delay_ns = cfg.bandwidth && (unit_rnd() & 1) ?
+			       dualpi2_bytes_ns(p.link.ns_per_byte_q20,
+						left_bytes) : sojourn_ns;
+		if (!dualpi2_is_quiet(&p, &v, queue, sojourn_ns, left_bytes)) {
 			loud[queue]++;
 			continue;
 		}
@@ -662,21 +665,30 @@ static void verdict_is_quiet_to_the_begin_of_the_ramp(void)
 	struct dualpi2_params p = unit_params(&cfg);
 	struct dualpi2_vars v = unit_vars(&p);
 
-	CHECK(dualpi2_is_quiet(&v, DUALPI2_QUEUE_C, 1000 * SEC), "C");
-	CHECK(dualpi2_is_quiet(&v, DUALPI2_QUEUE_L, p.ramp.min_ns), "L");
-	CHECK(!dualpi2_is_quiet(&v, DUALPI2_QUEUE_L, p.ramp.min_ns + 1), "L");
+	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, 1000 * SEC, 0), "C");
+	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, p.ramp.min_ns, 0), "L");
+	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, p.ramp.min_ns + 1, 0), "L");
 	dualpi2_tolerate(&p, &v, 3 * MS);
-	CHECK(dualpi2_is_quiet(&v, DUALPI2_QUEUE_L, 3 * MS), "L, bursts");
-	CHECK(!dualpi2_is_quiet(&v, DUALPI2_QUEUE_L, 3 * MS + 1), "L, bursts");
+	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 3 * MS, 0), "L, bursts");
+	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 3 * MS + 1, 0), "L, bursts");
 	v.base_q32 = 1;
 	dualpi2_vars_derive(&p, &v, 0);
-	CHECK(!dualpi2_is_quiet(&v, DUALPI2_QUEUE_C, 0), "C, p'");
-	CHECK(!dualpi2_is_quiet(&v, DUALPI2_QUEUE_L, 0), "L, p'");
+	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, 0, 0), "C, p'");
+	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 0), "L, p'");
+	cfg.bandwidth = 1000000;	/* 1 us a byte */
+	p = unit_params(&cfg);
+	v = unit_vars(&p);
+	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0,
+			       p.shared_ramp.min_ns / 1000), "behind");
+	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0,
+				p.shared_ramp.min_ns / 1000 + 1), "behind");
+	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, 0, 1ULL << 40), "C");
 	cfg.drop_early = true;
 	p = unit_params(&cfg);
+	v.base_q32 = 1;
 	dualpi2_vars_derive(&p, &v, 0);
-	CHECK(dualpi2_is_quiet(&v, DUALPI2_QUEUE_C, 1000 * SEC), "C, early");
-	CHECK(!dualpi2_is_quiet(&v, DUALPI2_QUEUE_L, 0), "L, early");
+	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, 1000 * SEC, 0), "C, early");
+	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 0), "L, early");
 }
 
 static const struct unit_test verdict_tests[] = {
