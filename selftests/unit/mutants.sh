@@ -82,7 +82,7 @@ list() {
 	pi_previous_delay_stale	v->delay_ns = cur_ns; => ;
 	pi_late_cap_doubled	(8U << 16) => (16U << 16)
 	pi_idle_integral_overflows	size = min_t(u64, size, 1ULL << 44); => ;
-	pi_due_late	now_ns - v->updated_ns >= p->tupdate_ns => now_ns - v->updated_ns > p->tupdate_ns
+	pi_due_late	return now_ns >= v->due_ns; => return now_ns > v->due_ns;
 	ratio_wraps_on_long_gaps	elapsed_ns = min_t(u64, elapsed_ns, 1ULL << 47); => ;
 	ratio_of_target	div_u64(elapsed_ns << 16, p->tupdate_ns) => div_u64(elapsed_ns << 16, p->target_ns)
 	pi_update_uncapped	dualpi2_ratio(p, v, now_ns, DUALPI2_LATE_MAX_RATIO) => dualpi2_ratio(p, v, now_ns, U32_MAX)
@@ -131,7 +131,7 @@ list() {
 	l_mark_shares_account_with_classic	&v->l_classic, l_q32) ?\n\t       DUALPI2_MARK_CLASSIC => &v->l_mark, l_q32) ?\n\t       DUALPI2_MARK_CLASSIC
 	l_drop_marks	pkt->profile == DUALPI2_L_DROP) => pkt->profile == DUALPI2_L_UNMARKED)
 	hist_octave_off_by_one	dualpi2_highest_bit(delay_ns | d->first_ns); => dualpi2_highest_bit(delay_ns | d->first_ns) + 1;
-	hist_carry_lost	d->high[bucket]++; => ;
+	hist_carry_lost	\t\thigh[bucket]++; => \t\t;
 	hist_beyond_counted_twice	return false;\n\td->beyond++;\n\treturn true; => return false;\n\td->beyond++;\n\treturn false;
 	hist_watch_too_high	d->watch_ns = min_t(u64, d->max_ns, last_ns) => d->watch_ns = d->max_ns
 	hist_end_off_by_one	DUALPI2_HIST_OCTAVES) - 1; => DUALPI2_HIST_OCTAVES);
@@ -142,44 +142,52 @@ list() {
 	shed_while_low	p->drop_overload &&\n\t\t    !pkt->low; => p->drop_overload;
 	shed_without_overload	bool shed = v->base_q32 >= p->enter_q32 && => bool shed =
 	c_scalable_treated_as_l	pkt->profile <= DUALPI2_C_SCALABLE ? => pkt->profile < DUALPI2_C_SCALABLE ?
-	pick_favours_classic	return v->credit > 0 ? => return v->credit >= 0 ?
-	pick_ignores_empty_l	if (!l_pkts)\n\t\treturn DUALPI2_QUEUE_C; => ;
-	pick_ignores_empty_c	if (!c_pkts)\n\t\treturn DUALPI2_QUEUE_L; => ;
+	pick_favours_classic	return c_waits && v->credit > 0 ? => return c_waits && v->credit >= 0 ?
+	pick_ignores_empty_l	if (!l_waits)\n\t\treturn DUALPI2_QUEUE_C; => ;
+	pick_ignores_empty_c	return c_waits && v->credit > 0 ? => return v->credit > 0 ?
 	charge_l_weight_wrong	v->credit += len * p->c_weight => v->credit += len * p->l_weight
 	charge_c_weight_wrong	v->credit -= len * p->l_weight => v->credit -= len * p->c_weight
 	charge_overflows	s32 len = min_t(u32, bytes, DUALPI2_SCHED_BYTES_MAX) => s32 len = bytes
-	credit_anew_while_classic_waits	if (!l_pkts && (queue == DUALPI2_QUEUE_C || !c_pkts)) => if (!l_pkts)
-	credit_kept_while_l4s_is_empty	if (!l_pkts && (queue == DUALPI2_QUEUE_C || !c_pkts)) => if (!l_pkts && !c_pkts)
-	charge_without_waiting_classic	else if (queue == DUALPI2_QUEUE_C || c_pkts) => else
-	last_classic_packet_not_charged	else if (queue == DUALPI2_QUEUE_C || c_pkts) => else if (c_pkts)
+	credit_anew_while_classic_waits	if (!other_left && !l_left) => if (!l_left)
+	credit_kept_while_l4s_is_empty	if (!other_left && !l_left) => if (!l_left && !c_left)
+	charge_without_waiting_classic	return other_left; => return true;
+	last_classic_packet_not_charged	? l_left : c_left; => ? l_left && c_left : c_left;
 	link_cell_not_rounded_up	return (len + 47) / 48 * 53; => return len / 48 * 53;
 	link_ptm_without_last	return len + (len + 63) / 64; => return len + len / 64;
 	link_overhead_unsigned	s64 bytes = (s64)min_t(u32, ip_bytes, DUALPI2_LINK_BYTES_MAX) + => u32 bytes = (s64)min_t(u32, ip_bytes, DUALPI2_LINK_BYTES_MAX) +
-	link_mpu_ignored	max_t(s64, bytes, max_t(u32, link->mpu_bytes, 1)) => max_t(s64, bytes, 1)
+	link_mpu_ignored	max_t(s64, bytes, link->mpu_bytes ?: 1) => max_t(s64, bytes, 1)
 	link_gso_headers_once	whole * dualpi2_link_bytes(link, header_bytes + part_bytes) => whole * dualpi2_link_bytes(link, part_bytes)
 	link_gso_last_forgotten	whole = (payload - 1) / part_bytes; => whole = payload / part_bytes;
 	clock_fraction_lost	c->frac_q20 = time_q20 & ((1U << 20) - 1); => c->frac_q20 = 0;
-	clock_idle_credit	c->next_ns = max_t(u64, c->next_ns, now_ns); => ;
+	clock_idle_credit	c->next_ns = now_ns;\n} => ;\n}
 	clock_waits_too_long	return now_ns < c->next_ns; => return now_ns <= c->next_ns;
-	clock_late_not_made_up_for	c->next_ns = max_t(u64, c->next_ns, late_ns) + => c->next_ns = max_t(u64, c->next_ns, now_ns) +
-	clock_late_without_bound	c->next_ns = max_t(u64, c->next_ns, late_ns) + => c->next_ns = c->next_ns +
+	clock_late_not_made_up_for	c->next_ns = now_ns - DUALPI2_LATE_MAX_NS; => c->next_ns = now_ns;
+	clock_late_without_bound	c->next_ns = now_ns - DUALPI2_LATE_MAX_NS; => ;
 	clock_change_stalls	c->next_ns = min_t(u64, c->next_ns, now_ns + wait_ns); => ;
 	clock_change_bursts	else if (!from->ns_per_byte_q20) => else if (0)
 	clock_change_of_other_options	if (to->ns_per_byte_q20 == from->ns_per_byte_q20)\n\t\treturn; => ;
-	ingress_pays_all_at_once	u64 paid_ns = min_t(u64, c->owed_ns, own_ns); => u64 paid_ns = c->owed_ns;
+	ingress_pays_all_at_once	paid_ns = min_t(u64, c->owed_ns, own_ns / 2); => paid_ns = c->owed_ns;
 	ingress_never_pays	c->owed_ns -= paid_ns; => ;
 	ingress_without_bound	c->owed_ns = min_t(u64, owed_ns, DUALPI2_OWED_MAX_NS); => c->owed_ns = owed_ns;
 	egress_owes	if (link->ingress)\n => if (1)\n
-	drain_counts_pauses	d->left_bytes = left ? bytes : 0; => d->left_bytes = bytes;
+	drain_counts_pauses	d->busy_ns += now_ns - d->since_ns;\n\td->since_ns = 0; => d->busy_ns += now_ns - d->since_ns;
 	drain_never_forgets	d->busy_ns -= d->busy_ns / 4; => ;
-	burst_longer_than_bound_counts	run_bytes <= b->most_bytes) => 1)
-	burst_never_ends	if (now_ns - b->last_ns > b->gap_ns) => if (0)
-	burst_flood_without_end	if (b->run_bytes > b->most_bytes)\n => if (0)\n
-	burst_tolerance_does_not_decay	b->mean_bytes = (7ULL * b->mean_bytes + mean_bytes) / 8; => b->mean_bytes = max_t(u32, b->mean_bytes, mean_bytes);
+	drain_known_rate_drifts	if (d->busy_bytes == d->known_bytes) => if (!d->busy_bytes)
+	burst_longer_than_bound_counts	\t    run_bytes > b->most_bytes) => \t    0)
+	burst_never_ends	if (now_ns - b->last_ns <= b->gap_ns) { => if (1) {
+	burst_flood_without_end	if (b->run_bytes > b->most_bytes) {\n => if (0) {\n
+	burst_tolerance_does_not_decay	b->mean_ns = (7ULL * b->mean_ns + div64_u64(b->sum, b->sum_bytes)) / 8; => b->mean_ns = max_t(u32, b->mean_ns, div64_u64(b->sum, b->sum_bytes));
 	ramp_not_moved_by_bursts	dualpi2_ramp_init(&v->ramp, burst_ns, => dualpi2_ramp_init(&v->ramp, p->ramp.min_ns,
 	limit_setting_ignored	if (cfg->limit_is_set || !cfg->bandwidth) => if (!cfg->bandwidth)
 	nqb_takes_ect1	!(ecn & DUALPI2_ECN_ECT1) && => 1 &&
 	nqb_limit_without_rate	return DUALPI2_NQB_BYTES_DEF; => return DUALPI2_NQB_BYTES_MIN;
+	quiet_ignores_p	p->drop_early || !v->base_q32 ? => p->drop_early || 1 ?
+	quiet_ignores_the_step_in_packets	!v->base_q32 && p->step_pkts == U32_MAX ? => !v->base_q32 ?
+	quiet_beyond_the_ramp	silent_ns + 1ULL : 0; => silent_ns + 2ULL : 0;
+	quiet_ignores_what_is_behind	left_bytes * p->link.ns_per_byte_q20 >> 20 < quiet_ns); => 1);
+	quiet_not_moved_by_bursts	v->shared_ramp = v->ramp;\n\t}\n\tdualpi2_set_quiet(p, v); => v->shared_ramp = v->ramp;\n\t}
+	hist_short_hides_the_maximum	min_t(u64, d->max_ns + 1, d->first_ns) => d->first_ns
+	update_is_never_due_again	v->due_ns = v->updated_ns + p->tupdate_ns; => ;
 	EOF
 }
 
