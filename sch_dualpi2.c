@@ -1160,8 +1160,8 @@ static noinline bool dualpi2_signal(struct Qdisc *sch, struct sk_buff *skb,
 
 /* A packet is on its way: account for the time that it takes of the link. */
 static void dualpi2_sent(struct dualpi2_sched_data *q,
-					 const struct sk_buff *skb,
-					 enum dualpi2_queue queue, u64 now_ns)
+			 const struct sk_buff *skb, enum dualpi2_queue queue,
+			 u64 now_ns)
 {
 	const struct sk_buff *c = q->fifo[DUALPI2_QUEUE_C].list.head;
 	const struct sk_buff *l = q->fifo[DUALPI2_QUEUE_L].list.head;

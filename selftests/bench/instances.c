@@ -6,7 +6,6 @@
  * usage: qemu-system-x86_64 -plugin instances.so,out=FILE
  *
  * Who asks executes "nopl 0x64325049(%rax)", which does nothing otherwise: it appends a line with the number to FILE.
- * The interface is version 1 of QEMU's (docs/devel/tcg-plugins), which Debian has no header of.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -14,23 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef uint64_t qemu_plugin_id_t;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
-enum qemu_plugin_cb_flags { QEMU_PLUGIN_CB_NO_REGS };
-typedef void (*tb_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
-typedef void (*exec_cb)(unsigned int vcpu, void *data);
-
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, tb_cb cb);
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t idx);
-const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
-size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
-void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, exec_cb cb, enum qemu_plugin_cb_flags flags,
-					    void *data);
-void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *insn, enum qemu_plugin_op op, void *ptr,
-						uint64_t imm);
+#include "qemu_plugin.h"
 
 #define VISIBLE __attribute__((visibility("default")))
 

@@ -70,12 +70,12 @@ static inline u64 schedule(struct state *s, u32 number)
 }
 PART(run_scheduler, schedule(s, numbers[i]))
 
-static inline u64 count(struct state *s, u32 number)
+static inline u64 count_in(struct state *s, u32 number)
 {
 	dualpi2_delay_add(&s->delay, (u64)number << 12);
 	return 0;
 }
-PART(run_histogram, count(s, numbers[i]))
+PART(run_histogram, count_in(s, numbers[i]))
 
 static inline u64 update(struct state *s, u32 i)
 {

@@ -6,8 +6,7 @@
  * usage: qemu-system-x86_64 -plugin profile.so,out=FILE
  *
  * Writes one line "ADDRESS COUNT", in hexadecimal and decimal, for each instruction of the kernel's half of the address
- * space, at the end of the machine. The interface is version 1 of QEMU's (docs/devel/tcg-plugins), which Debian has no
- * header of.
+ * space, at the end of the machine.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -16,20 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef uint64_t qemu_plugin_id_t;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-enum qemu_plugin_op { QEMU_PLUGIN_INLINE_ADD_U64 };
-typedef void (*tb_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
-typedef void (*end_cb)(qemu_plugin_id_t id, void *data);
-
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, tb_cb cb);
-void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, end_cb cb, void *data);
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t idx);
-uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
-void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *insn, enum qemu_plugin_op op, void *ptr,
-						uint64_t imm);
+#include "qemu_plugin.h"
 
 #define VISIBLE		__attribute__((visibility("default")))
 #define KERNEL_FROM	0xffff800000000000ULL
