@@ -35,8 +35,8 @@ NOT_IDLE = "if (ratio > DUALPI2_LATE_MAX_RATIO)"
 # 4 GiB within one update; a GSO packet no longer than its headers (the unit tests do both).
 NOT_HERE = ("high[bucket]++;", "kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);",
             "if (kind != DUALPI2_REPORT_NONE)", ".overload = q->vars.overload,",
-            "dualpi2_trace(sch, skb, sojourn_ns, verdict);", "if (b->sum_bytes >= DUALPI2_BURSTS_BYTES_MAX)",
-            "if (ip_bytes <= header_bytes)")
+            "dualpi2_trace(sch, skb, sojourn_ns, verdict);", "b->run_bytes = 0;",
+            "if (b->sum_bytes >= DUALPI2_BURSTS_BYTES_MAX)", "return dualpi2_link_bytes(link, ip_bytes);")
 # Functions of sch_dualpi2.c that no packet reaches.
 CONTROL = re.compile(r"^dualpi2_(change|init|destroy|dump|dump_stats|parse|parse_nest|parse_knob|refuse|marks|leaf|"
                      r"find|bind_filter|unbind_filter|tcf_block|walk|module_init|module_exit|params_init|config_init|ramp_us|"
