@@ -347,6 +347,8 @@ static int dualpi2_read_dsfield(const struct sk_buff *skb, struct dualpi2_cb *cb
 	int offset = skb_network_offset(skb);
 	__be16 proto = skb->protocol;
 
+	cb->flags |= DUALPI2_CB_OFFSET;
+	cb->ip_offset = offset;
 	/* Some kernels have no type for what a packet socket sends on a VLAN
 	 * device (5.10): then the frame says it.
 	 */
@@ -354,8 +356,6 @@ static int dualpi2_read_dsfield(const struct sk_buff *skb, struct dualpi2_cb *cb
 		offset = dualpi2_skip_tags(skb, &proto);
 	if (offset >= 0 && proto == htons(ETH_P_PPP_SES))
 		offset = dualpi2_skip_pppoe(skb, offset, &proto);
-	cb->flags |= DUALPI2_CB_OFFSET;
-	cb->ip_offset = skb_network_offset(skb);
 	if (offset < 0 || offset > U16_MAX)
 		return -1;
 
