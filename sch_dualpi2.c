@@ -999,6 +999,16 @@ static noinline void dualpi2_update(struct Qdisc *sch, u64 now_ns)
 		dualpi2_notice(q);
 }
 
+/* What is to become of a GSO packet.  The packets of a list would not learn of a
+ * mark on its head.
+ */
+static bool dualpi2_is_to_split(const struct dualpi2_sched_data *q,
+				const struct sk_buff *skb)
+{
+	return q->config.split_gso ||
+	       (skb_shinfo(skb)->gso_type & SKB_GSO_FRAGLIST);
+}
+
 /* Enqueue for all packets. */
 static noinline int dualpi2_enqueue_any(struct sk_buff *skb, struct Qdisc *sch,
 					u64 now_ns, struct sk_buff **to_free)
@@ -1023,10 +1033,7 @@ static noinline int dualpi2_enqueue_any(struct sk_buff *skb, struct Qdisc *sch,
 		if (!sch->q.qlen && dualpi2_pi_is_due(&q->vars, now_ns))
 			dualpi2_update(sch, now_ns);
 	}
-	/* The packets of a list would not learn of a mark on its head. */
-	if (skb_is_gso(skb) &&
-	    (q->config.split_gso ||
-	     (skb_shinfo(skb)->gso_type & SKB_GSO_FRAGLIST)))
+	if (skb_is_gso(skb) && dualpi2_is_to_split(q, skb))
 		return dualpi2_enqueue_gso(skb, sch, now_ns, to_free);
 	return dualpi2_enqueue_one(skb, sch, now_ns, to_free);
 }
@@ -1035,18 +1042,17 @@ static noinline int dualpi2_enqueue_any(struct sk_buff *skb, struct Qdisc *sch,
  * Nothing is written before that is sure, and nothing is called but in the end, so
  * that hardly a register has to be saved.
  */
-static int dualpi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
-			   struct sk_buff **to_free)
+static __always_inline int dualpi2_enqueue_quickly(struct sk_buff *skb,
+						   struct Qdisc *sch,
+						   u64 now_ns, u64 special,
+						   struct sk_buff **to_free)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	u64 now_ns = ktime_get_ns();
 	enum dualpi2_ecn ecn;
 	u64 memory_used;
 	int dsfield;
 	u16 flags;
 
-	if (unlikely(skb_is_gso(skb)))
-		goto any;
 	dsfield = dualpi2_quick_dsfield(skb, sch);
 	memory_used = q->memory_used + skb->truesize;
 	if (unlikely(dsfield < 0 || dualpi2_is_watched(sch, memory_used) ||
@@ -1064,15 +1070,35 @@ static int dualpi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	dualpi2_cb(skb)->flags = flags;
 	if (flags & DUALPI2_CB_L) {
 		dualpi2_account_arrival(&q->fifo[DUALPI2_QUEUE_L].stats, ecn);
-		return dualpi2_fifo_push(sch, skb, DUALPI2_QUEUE_L, now_ns,
-					 memory_used);
+		return dualpi2_fifo_push(sch, skb, DUALPI2_QUEUE_L,
+					 now_ns | special, memory_used);
 	}
 	dualpi2_account_arrival(&q->fifo[DUALPI2_QUEUE_C].stats, ecn);
-	return dualpi2_fifo_push(sch, skb, DUALPI2_QUEUE_C, now_ns,
+	return dualpi2_fifo_push(sch, skb, DUALPI2_QUEUE_C, now_ns | special,
 				 memory_used);
 
 any:
 	return dualpi2_enqueue_any(skb, sch, now_ns, to_free);
+}
+
+static noinline int dualpi2_enqueue_large(struct sk_buff *skb,
+					  struct Qdisc *sch, u64 now_ns,
+					  struct sk_buff **to_free)
+{
+	if (dualpi2_is_to_split(qdisc_priv(sch), skb))
+		return dualpi2_enqueue_any(skb, sch, now_ns, to_free);
+	return dualpi2_enqueue_quickly(skb, sch, now_ns,
+				       DUALPI2_QUEUED_SPECIAL, to_free);
+}
+
+static int dualpi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
+			   struct sk_buff **to_free)
+{
+	u64 now_ns = ktime_get_ns();
+
+	if (unlikely(skb_is_gso(skb)))
+		return dualpi2_enqueue_large(skb, sch, now_ns, to_free);
+	return dualpi2_enqueue_quickly(skb, sch, now_ns, 0, to_free);
 }
 
 /* Take the packet at the head of a queue. */

@@ -1461,6 +1461,7 @@ static inline void dualpi2_delay_init(struct dualpi2_delay *d, u8 shift)
 	u32 generation = d->generation + 1;
 
 	*d = (struct dualpi2_delay) {
+		.short_ns = 1,
 		.first_ns = (u64)DUALPI2_HIST_SUB << shift,
 		.bias = (shift + DUALPI2_HIST_SUB_BITS) * DUALPI2_HIST_SUB,
 		.generation = generation,
@@ -1475,9 +1476,11 @@ static inline bool dualpi2_delay_is_new(struct dualpi2_delay *d, u64 delay_ns)
 {
 	u64 last_ns = (d->first_ns << DUALPI2_HIST_OCTAVES) - 1;
 
-	d->max_ns = max_t(u64, d->max_ns, delay_ns);
-	d->watch_ns = min_t(u64, d->max_ns, last_ns);
-	d->short_ns = min_t(u64, d->max_ns + 1, d->first_ns);
+	if (delay_ns > d->max_ns) {
+		d->max_ns = delay_ns;
+		d->watch_ns = min_t(u64, delay_ns, last_ns);
+		d->short_ns = min_t(u64, delay_ns + 1, d->first_ns);
+	}
 	if (delay_ns <= last_ns)
 		return false;
 	d->beyond++;
@@ -1497,22 +1500,25 @@ static inline bool dualpi2_delay_is_new(struct dualpi2_delay *d, u64 delay_ns)
  */
 static inline void dualpi2_delay_add(struct dualpi2_delay *d, u64 delay_ns)
 {
-	unsigned long bucket;
+	unsigned long bucket, octave;
+	u64 number = delay_ns;
 	u16 *high = d->high;
 	u32 *low = d->low;
-	u32 octave;
 
 	d->sum_ns += delay_ns;
 	if (delay_ns < d->short_ns) {
 		bucket = delay_ns >> (d->shift & 63);
 	} else {
-		if (unlikely(delay_ns > d->watch_ns) &&
-		    dualpi2_delay_is_new(d, delay_ns))
-			return;
-		octave = dualpi2_highest_bit(delay_ns | d->first_ns);
+		if (unlikely(delay_ns > d->watch_ns)) {
+			if (dualpi2_delay_is_new(d, delay_ns))
+				return;
+			/* Only the greatest so far can be below that. */
+			number |= d->first_ns;
+		}
+		octave = dualpi2_highest_bit(number);
 		bucket = octave * DUALPI2_HIST_SUB - d->bias +
-			 (u32)(delay_ns << DUALPI2_HIST_SUB_BITS >>
-			       (octave & 63));
+			 (unsigned long)(delay_ns << DUALPI2_HIST_SUB_BITS >>
+					 (octave & 63));
 	}
 	if (unlikely(!++low[bucket]))
 		high[bucket]++;

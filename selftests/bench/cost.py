@@ -61,9 +61,14 @@ OPTIONS = ("bandwidth 1tbit", "docsis", "bandwidth 1tbit docsis", "no_nqb", "nqb
            "ingress", "overload_report 0")
 SEGMENTS, SEGMENT = 10, 1448
 GSO_PACKETS, ROUNDS = 10, 12
+# More than 8 ms of a loop that does nothing.
+STEPS = 500000
 WORDS = {"classic": "Classic", "l4s": "L4S"}
-SHUT, OPEN = "rate 8kbit burst 1100 limit 500mb", "rate 100gbit burst 100mb limit 500mb"
-FAST = "rate 100gbit ceil 100gbit burst 100mb cburst 100mb quantum 60000"
+# What lets hardly a packet pass, and all. Once htb has begun to wait, for 8 ms here, it does not end that for a new rate.
+SHUT = {"tbf": "rate 8kbit burst 1100 limit 500mb",
+        "htb": "rate 1mbit ceil 1mbit burst 1000 cburst 1000 quantum 60000"}
+OPEN = {"tbf": "rate 100gbit burst 100mb limit 500mb",
+        "htb": "rate 100gbit ceil 100gbit burst 100mb cburst 100mb quantum 60000"}
 
 
 def compare_loads():
@@ -77,9 +82,10 @@ def compare_loads():
     for parent in ("htb", "mq"):
         for ecn, word in WORDS.items():
             loads[f"below {parent}, queue empty, {word}"] = Load(parent, ecn)
-    for waiting in (10, 1000, 10000):
-        for ecn, word in WORDS.items():
-            loads[f"below tbf, {waiting} packets waiting, {word}"] = Load("tbf", ecn, waiting=waiting)
+    for parent, most in (("tbf", (10, 1000, 10000)), ("htb", (10000,))):
+        for waiting in most:
+            for ecn, word in WORDS.items():
+                loads[f"below {parent}, {waiting} packets waiting, {word}"] = Load(parent, ecn, waiting=waiting)
     loads["below tbf, 1000 packets waiting, L4S, all marked"] = Load("tbf", "l4s", native=True, waiting=1000)
     for gso in ("whole", "split"):
         for ecn, word in WORDS.items():
@@ -210,18 +216,36 @@ def left(dev):
         return int(file.read())
 
 
-def fill_and_empty(kind, packets, data, check):
-    """Nanoseconds that it takes to queue packets while tbf lets none pass, and for one more to take all with it."""
+def set_rate(parent, rates):
+    """Shut the qdisc that makes packets wait, or open it."""
+    what = {"tbf": "qdisc change dev {} root handle 1: tbf", "htb": "class change dev {} parent 1: classid 1:1 htb"}
+    run(f"tc {what[parent].format(DEV)} {rates[parent]}")
+
+
+def idle_until_empty():
+    """Nanoseconds that the processor takes for as many steps as always, while what htb held back leaves."""
+    began = time.perf_counter_ns()
+    for _ in range(STEPS):
+        pass
+    return time.perf_counter_ns() - began
+
+
+def fill_and_empty(parent, kind, packets, data, check):
+    """Nanoseconds that it takes to queue packets while their parent lets none pass, and to send all of them, one more
+    with them, when it does."""
     with packet_socket() as sock:
         took = by_socket(sock, packets, data)
-        # Some pass before it shuts.
-        if check and not packets - 5 <= (waits := counters()[0]["qlen"]) <= packets:
-            fail(f"of {packets} packets {waits} wait in {kind} below tbf, which should let none pass")
-        run(f"tc qdisc change dev {DEV} root handle 1: tbf {OPEN}")
+        # Some pass before it shuts; htb lets one pass every 8 ms.
+        most = 5 if parent == "tbf" else 5 + took / 7e6
+        if check and not packets - most <= (waits := counters()[0]["qlen"]) <= packets:
+            fail(f"of {packets} packets {waits} wait in {kind} below {parent}, which should let none pass")
+        set_rate(parent, OPEN)
+        if parent == "htb":
+            took += idle_until_empty()
         took += by_socket(sock, 1, data)
         if check and (waits := counters()[0]["qlen"]):
-            fail(f"{waits} packets stay in {kind} below tbf, which should let all pass")
-    run(f"tc qdisc change dev {DEV} root handle 1: tbf {SHUT}")
+            fail(f"{waits} packets stay in {kind} below {parent}, which should let all pass")
+    set_rate(parent, SHUT)
     return took
 
 
@@ -233,10 +257,11 @@ def install(load, kind, options):
         run(f"tc qdisc add dev {dev} root handle 10: {ours}")
         return
     # One band, or class, takes all: what has no other word on it has priority 0.
-    words = {"prio": "prio bands 2 priomap" + " 0" * 16, "tbf": f"tbf {SHUT}", "htb": "htb default 1", "mq": "mq"}
+    words = {"prio": "prio bands 2 priomap" + " 0" * 16, "tbf": f"tbf {SHUT['tbf']}",
+             "htb": "htb default 1", "mq": "mq"}
     run(f"tc qdisc add dev {dev} root handle 1: {words[load.parent]}")
     if load.parent == "htb":
-        run(f"tc class add dev {dev} parent 1: classid 1:1 htb {FAST}")
+        run(f"tc class add dev {dev} parent 1: classid 1:1 htb {(SHUT if load.waiting else OPEN)['htb']}")
     run(f"tc qdisc add dev {dev} parent 1:1 handle 10: {ours}")
     if load.parent == "mq":
         run(f"tc qdisc add dev {dev} parent 1:2 handle 11: {ours}")
@@ -283,7 +308,7 @@ def measure(name, load, kind, packets):
         # The first time the allocator lays in its stock. The least counts, as with repetitions; one more packet lets
         # the others go. Where there are many packets, many ticks of the clock are among them anyway.
         rounds, sent, data = ROUNDS if packets <= 1000 else 3, packets + 1, frame(load.ecn, load.size)
-        found = [fill_and_empty(kind, packets, data, n == 0) / sent for n in range(rounds)]
+        found = [fill_and_empty(load.parent, kind, packets, data, n == 0) / sent for n in range(rounds)]
         took = min(found[1:])
     elif load.gso:
         rounds, sent, data = ROUNDS, packets, gso_frame(load.ecn)

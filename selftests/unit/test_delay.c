@@ -112,6 +112,20 @@ static void delay_sum_wraps_at_two_to_the_64(void)
 	CHECK_EQ(d.sum_ns, 50);
 }
 
+/* Rising, one by one, through the short buckets and beyond them. */
+static void delay_maximum_is_that_of_any_bucket(void)
+{
+	struct dualpi2_delay d = delay_new(10);
+	u64 delay;
+
+	for (delay = 0; delay < 20 << 10; delay += 100) {
+		dualpi2_delay_add(&d, delay);
+		CHECK_EQ(d.max_ns, delay);
+		dualpi2_delay_add(&d, delay / 2);
+		CHECK_EQ(d.max_ns, delay);
+	}
+}
+
 static void delay_new_edges_begin_anew(void)
 {
 	struct dualpi2_delay d = delay_new(10);
@@ -164,6 +178,7 @@ static const struct unit_test delay_tests[] = {
 	TEST(delay_of_any_order_is_counted_where_it_belongs),
 	TEST(delay_counter_goes_on_at_two_to_the_32),
 	TEST(delay_sum_wraps_at_two_to_the_64),
+	TEST(delay_maximum_is_that_of_any_bucket),
 	TEST(delay_new_edges_begin_anew),
 	TEST(delay_unit_is_the_next_power_of_two),
 	TEST(delay_square_root_of_a_probability_is_the_least),
