@@ -123,25 +123,27 @@ struct dualpi2_fifo {
 	struct dualpi2_queue_stats stats;
 };
 
-/* First what each packet needs, as enqueue and dequeue go through it. */
+/* What most packets need is in as few cache lines as can be: up to vars.credit_start
+ * two, and two of the packet's queue with its bucket's; docs/DESIGN.md has a table.
+ */
 struct dualpi2_sched_data {
 	/* Flags of packets that only their codepoint decides on. */
 	u16 flags[DUALPI2_ECN_CE + 1];
 	struct tcf_proto __rcu *filter_list;
 	u64 nqb;		/* see struct dualpi2_config */
 	u32 nqb_from;		/* least DSCP and ECN field of these */
-	u8 detour;		/* why not to dequeue in the short way */
 	/* Beyond these, dualpi2_admit() has a look. */
+	u32 pkts_watch;
 	u64 memory_watch;
 	u64 memory_used;
-	u32 pkts_watch;
+	u8 detour;		/* why not to dequeue in the short way */
+	struct dualpi2_drain drain;
 	struct dualpi2_vars vars;
 	struct dualpi2_clock clock;
-	u64 arrived_ns;		/* of the last packet, if there is a shaper */
-	struct dualpi2_params params;
-	struct dualpi2_drain drain;
-	struct dualpi2_fifo fifo[DUALPI2_QUEUES];
 	struct dualpi2_burst burst;
+	struct dualpi2_params params;
+	struct dualpi2_fifo fifo[DUALPI2_QUEUES];
+	u64 arrived_ns;		/* of the last packet, if there is a shaper */
 	struct qdisc_watchdog watchdog;
 	u32 mtu_bytes;		/* with link-layer header, bounded */
 	u32 memory_limit;
@@ -164,6 +166,13 @@ struct dualpi2_sched_data {
 	struct delayed_work report_work;
 	struct tcf_block *block;
 };
+
+#ifdef CONFIG_64BIT
+static_assert(offsetofend(struct dualpi2_sched_data, vars.credit_start) <= 128);
+static_assert(offsetof(struct dualpi2_sched_data, fifo) % 64 == 0);
+static_assert(sizeof(struct dualpi2_fifo) % 64 == 0);
+static_assert(offsetofend(struct dualpi2_fifo, stats.delay.shift) <= 128);
+#endif
 
 static const struct genl_multicast_group dualpi2_genl_groups[] = {
 	{ .name = DUALPI2_GENL_GROUP },
@@ -487,6 +496,19 @@ static void dualpi2_set_quick(struct dualpi2_sched_data *q)
 		q->detour |= DUALPI2_DETOUR_LINK;
 	else
 		q->detour &= ~DUALPI2_DETOUR_LINK;
+}
+
+/* Whether the core may send a packet that finds empty queues past them; filters
+ * have to see each one.  This is for root qdiscs; others are not asked.
+ */
+static void dualpi2_set_bypass(struct Qdisc *sch)
+{
+	const struct dualpi2_sched_data *q = qdisc_priv(sch);
+
+	if (q->config.bypass && !q->block)
+		sch->flags |= TCQ_F_CAN_BYPASS;
+	else
+		sch->flags &= ~TCQ_F_CAN_BYPASS;
 }
 
 /* The DSCP and ECN field of nearly all packets: IPv4 or IPv6 in the linear part,
@@ -1591,6 +1613,8 @@ static const struct dualpi2_knob dualpi2_ext_knobs[TCA_DUALPI2_EXT_MAX + 1] = {
 	[TCA_DUALPI2_EXT_BURST_MAX] =
 		DUALPI2_KNOB(burst_max_us, 0, DUALPI2_BURST_MAX_US_MAX,
 			     "burst_max", "at most 100000 us"),
+	[TCA_DUALPI2_EXT_BYPASS] =
+		DUALPI2_KNOB(bypass, 0, 1, "bypass", "0 or 1"),
 };
 
 /* The messages name these, the algorithm defines them. */
@@ -1746,6 +1770,9 @@ static int dualpi2_parse(struct nlattr *opt, struct dualpi2_config *cfg,
 			cfg->overhead_bytes = 0;
 			cfg->mpu_bytes = 0;
 		}
+		if (cfg->bypass && cfg->bandwidth)
+			return dualpi2_refuse(extack, attr,
+					      "dualpi2: bypass and bandwidth exclude each other: the shaper has to see every packet");
 	}
 	return 0;
 }
@@ -1926,6 +1953,7 @@ static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
 	q->config = cfg;
 	q->params = params;
 	dualpi2_set_quick(q);
+	dualpi2_set_bypass(sch);
 	dualpi2_refresh_limits(sch);
 	dualpi2_set_edges(q);
 	dualpi2_vars_derive(&q->params, &q->vars, now_ns);
@@ -1960,10 +1988,11 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 	}
 	dualpi2_params_init(&q->params, &q->config);
 	dualpi2_set_quick(q);
+	dualpi2_set_bypass(sch);
 	dualpi2_refresh_limits(sch);
 	dualpi2_set_edges(q);
 	dualpi2_vars_init(&q->params, &q->vars, q->mtu_bytes, ktime_get_ns());
-	return tcf_block_get(&q->block, &q->filter_list, sch, extack);
+	return 0;
 }
 
 /* Empty the queues and forget the state; counters go on.  What a parent peeked
@@ -2066,7 +2095,8 @@ static int dualpi2_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put_u32(skb, TCA_DUALPI2_EXT_MPU, cfg->mpu_bytes) ||
 	    nla_put_u8(skb, TCA_DUALPI2_EXT_INGRESS, cfg->ingress) ||
 	    nla_put(skb, TCA_DUALPI2_EXT_NQB, sizeof(cfg->nqb), &cfg->nqb) ||
-	    nla_put_u32(skb, TCA_DUALPI2_EXT_BURST_MAX, cfg->burst_max_us))
+	    nla_put_u32(skb, TCA_DUALPI2_EXT_BURST_MAX, cfg->burst_max_us) ||
+	    nla_put_u8(skb, TCA_DUALPI2_EXT_BYPASS, cfg->bypass))
 		goto too_long;
 	nla_nest_end(skb, ext);
 	return nla_nest_end(skb, opts);
@@ -2167,11 +2197,40 @@ static u32 dualpi2_marks(const struct tc_dualpi2_queue_xstats *x)
 	return x->marked_classic + x->marked_coupled + x->marked_native;
 }
 
+/* What a dump is made of: an instance as it is at one moment.  Its packets wait no
+ * longer than for it to be copied; pointers in the copy lead nowhere.
+ */
+static struct {
+	struct dualpi2_sched_data q;
+	u64 now_ns;
+	u64 head_age_ns[DUALPI2_QUEUES];
+} dualpi2_snapshot;
+static DEFINE_SPINLOCK(dualpi2_snapshot_lock);
+
+/* To be given back by unlocking it. */
+static void dualpi2_take_snapshot(struct Qdisc *sch)
+	__acquires(&dualpi2_snapshot_lock)
+{
+	const struct dualpi2_sched_data *q = qdisc_priv(sch);
+	int queue;
+
+	spin_lock(&dualpi2_snapshot_lock);
+	sch_tree_lock(sch);
+	dualpi2_snapshot.now_ns = dualpi2_now(sch);
+	for (queue = 0; queue < DUALPI2_QUEUES; queue++)
+		dualpi2_snapshot.head_age_ns[queue] =
+			dualpi2_head_age_ns(&q->fifo[queue],
+					    dualpi2_snapshot.now_ns);
+	dualpi2_snapshot.q = *q;
+	sch_tree_unlock(sch);
+}
+
 /* What goes before the attributes, at fixed offsets. */
-static void dualpi2_xstats(struct dualpi2_sched_data *q, u64 now_ns,
-			   struct tc_dualpi2_xstats *x,
+static void dualpi2_xstats(struct tc_dualpi2_xstats *x,
 			   struct tc_dualpi2_ext_xstats *ext)
 {
+	const struct dualpi2_sched_data *q = &dualpi2_snapshot.q;
+	const u64 *age_ns = dualpi2_snapshot.head_age_ns;
 	const struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
 	const struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
 	struct tc_dualpi2_counters counters;
@@ -2184,7 +2243,8 @@ static void dualpi2_xstats(struct dualpi2_sched_data *q, u64 now_ns,
 		.gso_failed = q->gso_failed,
 		.mark_failed = q->mark_failed,
 		.overload_count = q->vars.overload_count,
-		.overload_ns = dualpi2_overload_ns(&q->vars, now_ns),
+		.overload_ns = dualpi2_overload_ns(&q->vars,
+						   dualpi2_snapshot.now_ns),
 		.overload = q->vars.overload,
 		.prob_c = dualpi2_q32_to_u32(q->vars.classic_q32),
 		.prob_cl = dualpi2_q32_to_u32(q->vars.coupled_q32),
@@ -2196,8 +2256,8 @@ static void dualpi2_xstats(struct dualpi2_sched_data *q, u64 now_ns,
 
 	*x = (struct tc_dualpi2_xstats) {
 		.prob = dualpi2_q32_to_u32(q->vars.base_q32),
-		.delay_c = dualpi2_ns_to_us(dualpi2_head_age_ns(c, now_ns)),
-		.delay_l = dualpi2_ns_to_us(dualpi2_head_age_ns(l, now_ns)),
+		.delay_c = dualpi2_ns_to_us(age_ns[DUALPI2_QUEUE_C]),
+		.delay_l = dualpi2_ns_to_us(age_ns[DUALPI2_QUEUE_L]),
 		.packets_in_c = ext->c.enqueued,
 		.packets_in_l = ext->l.enqueued,
 		.maxq = q->max_pkts,
@@ -2210,8 +2270,7 @@ static void dualpi2_xstats(struct dualpi2_sched_data *q, u64 now_ns,
 	};
 }
 
-static int dualpi2_put_xstats(struct sk_buff *skb, struct dualpi2_sched_data *q,
-			      u64 now_ns)
+static int dualpi2_put_xstats(struct sk_buff *skb)
 {
 	struct tc_dualpi2_ext_xstats ext;
 	struct tc_dualpi2_xstats x;
@@ -2220,7 +2279,7 @@ static int dualpi2_put_xstats(struct sk_buff *skb, struct dualpi2_sched_data *q,
 	to = nla_reserve_nohdr(skb, TC_DUALPI2_EXT_XSTATS_OFFSET + sizeof(ext));
 	if (!to)
 		return -EMSGSIZE;
-	dualpi2_xstats(q, now_ns, &x, &ext);
+	dualpi2_xstats(&x, &ext);
 	memset(to, 0, TC_DUALPI2_EXT_XSTATS_OFFSET);
 	memcpy(to, &x, sizeof(x));
 	memcpy(to + TC_DUALPI2_EXT_XSTATS_OFFSET, &ext, sizeof(ext));
@@ -2247,10 +2306,9 @@ static int dualpi2_put_hist(struct sk_buff *skb, const struct dualpi2_delay *d)
 	return 0;
 }
 
-static int dualpi2_put_queue(struct sk_buff *skb,
-			     const struct dualpi2_sched_data *q,
-			     enum dualpi2_queue queue)
+static int dualpi2_put_queue(struct sk_buff *skb, enum dualpi2_queue queue)
 {
+	const struct dualpi2_sched_data *q = &dualpi2_snapshot.q;
 	const struct dualpi2_delay *d = &q->fifo[queue].stats.delay;
 	const struct tc_dualpi2_delay delay = {
 		.sum_ns = d->sum_ns,
@@ -2282,10 +2340,10 @@ static int dualpi2_put_queue(struct sk_buff *skb,
 	return 0;
 }
 
-static int dualpi2_put_overload(struct sk_buff *skb,
-				const struct dualpi2_sched_data *q, u64 now_ns)
+static int dualpi2_put_overload(struct sk_buff *skb)
 {
-	const struct dualpi2_vars *v = &q->vars;
+	const struct dualpi2_vars *v = &dualpi2_snapshot.q.vars;
+	u64 now_ns = dualpi2_snapshot.now_ns;
 	const struct tc_dualpi2_overload overload = {
 		.count = v->overload_count,
 		.total_ns = dualpi2_overload_ns(v, now_ns),
@@ -2294,7 +2352,7 @@ static int dualpi2_put_overload(struct sk_buff *skb,
 		.duration_ns = v->overload ?
 			       dualpi2_overload_present_ns(v, now_ns) :
 			       v->overload_last_ns,
-		.reports = q->reports,
+		.reports = dualpi2_snapshot.q.reports,
 		.now = v->overload,
 	};
 
@@ -2302,9 +2360,9 @@ static int dualpi2_put_overload(struct sk_buff *skb,
 		       &overload);
 }
 
-static int dualpi2_put_link(struct sk_buff *skb,
-			    const struct dualpi2_sched_data *q)
+static int dualpi2_put_link(struct sk_buff *skb)
 {
+	const struct dualpi2_sched_data *q = &dualpi2_snapshot.q;
 	const struct tc_dualpi2_link link = {
 		.drain_rate = q->config.bandwidth ?:
 			      dualpi2_rate(q->drain.ns_per_byte_q20),
@@ -2326,22 +2384,18 @@ static int dualpi2_put_link(struct sk_buff *skb,
  */
 static int dualpi2_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 {
-	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct nlattr *app;
-	u64 now_ns;
 	int err;
 
 	app = nla_nest_start_noflag(d->skb, TCA_STATS_APP);
 	if (!app)
 		return -1;
-	sch_tree_lock(sch);
-	now_ns = dualpi2_now(sch);
-	err = dualpi2_put_xstats(d->skb, q, now_ns) ||
-	      dualpi2_put_queue(d->skb, q, DUALPI2_QUEUE_C) ||
-	      dualpi2_put_queue(d->skb, q, DUALPI2_QUEUE_L) ||
-	      dualpi2_put_overload(d->skb, q, now_ns) ||
-	      dualpi2_put_link(d->skb, q);
-	sch_tree_unlock(sch);
+	dualpi2_take_snapshot(sch);
+	err = dualpi2_put_xstats(d->skb) ||
+	      dualpi2_put_queue(d->skb, DUALPI2_QUEUE_C) ||
+	      dualpi2_put_queue(d->skb, DUALPI2_QUEUE_L) ||
+	      dualpi2_put_overload(d->skb) || dualpi2_put_link(d->skb);
+	spin_unlock(&dualpi2_snapshot_lock);
 	/* The caller takes back all of a message that has no room. */
 	if (err)
 		return -1;
@@ -2372,12 +2426,23 @@ static void dualpi2_unbind_filter(struct Qdisc *sch, unsigned long cl)
 {
 }
 
+/* Most instances never have a filter, and a block is larger than a small qdisc: the
+ * first request about filters makes it.  Who only looks has no extack.
+ */
 static struct tcf_block *dualpi2_tcf_block(struct Qdisc *sch, unsigned long cl,
 					   struct netlink_ext_ack *extack)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 
-	return cl ? NULL : q->block;
+	if (cl)
+		return NULL;
+	if (!q->block && extack &&
+	    !tcf_block_get(&q->block, &q->filter_list, sch, extack)) {
+		sch_tree_lock(sch);
+		dualpi2_set_bypass(sch);
+		sch_tree_unlock(sch);
+	}
+	return q->block;
 }
 
 static int dualpi2_dump_class(struct Qdisc *sch, unsigned long cl,
@@ -2392,27 +2457,24 @@ static int dualpi2_dump_class_stats(struct Qdisc *sch, unsigned long cl,
 {
 	enum dualpi2_queue queue = cl == DUALPI2_CLASS_L4S ? DUALPI2_QUEUE_L :
 							     DUALPI2_QUEUE_C;
-	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	const struct dualpi2_fifo *fifo = &q->fifo[queue];
+	const struct dualpi2_sched_data *q = &dualpi2_snapshot.q;
 	struct tc_dualpi2_counters counters;
 	struct gnet_stats_queue qs = {};
 	struct nlattr *app;
 	int cause, err;
-	u64 now_ns;
 
-	sch_tree_lock(sch);
-	now_ns = dualpi2_now(sch);
+	dualpi2_take_snapshot(sch);
 	dualpi2_counters(q, queue, &counters);
 	qs.backlog = counters.queued_bytes;
 	for (cause = 0; cause < DUALPI2_DROPS; cause++)
-		qs.drops += dualpi2_dropped(&fifo->stats, cause);
+		qs.drops += dualpi2_dropped(&q->fifo[queue].stats, cause);
 	err = dualpi2_compat_copy_basic(d, counters.forwarded_bytes,
 					counters.forwarded) < 0 ||
 	      gnet_stats_copy_queue(d, NULL, &qs, counters.queued) < 0;
 	app = err ? NULL : nla_nest_start_noflag(d->skb, TCA_STATS_APP);
-	err = !app || dualpi2_put_xstats(d->skb, q, now_ns) ||
-	      dualpi2_put_queue(d->skb, q, queue);
-	sch_tree_unlock(sch);
+	err = !app || dualpi2_put_xstats(d->skb) ||
+	      dualpi2_put_queue(d->skb, queue);
+	spin_unlock(&dualpi2_snapshot_lock);
 	if (err)
 		return -1;
 	nla_nest_end(d->skb, app);

@@ -218,6 +218,7 @@ enum dualpi2_ecn_mask {
  * @drop_early: decide signals in the Classic queue at enqueue
  * @split_gso: split GSO packets at enqueue
  * @l4s: false: ECT(1) is Not-ECT (RFC 9331 5.1)
+ * @bypass: packets may pass by empty queues, uncounted
  */
 struct dualpi2_config {
 	u32 limit_pkts;
@@ -252,6 +253,7 @@ struct dualpi2_config {
 	bool drop_early;
 	bool split_gso;
 	bool l4s;
+	bool bypass;
 };
 
 /**
@@ -356,10 +358,10 @@ struct dualpi2_overload_report {
  * @sum_ns: of all delays, modulo 2^64
  * @first_ns: below this delay, eight units, buckets are one unit wide
  * @bias: buckets that there would be below the first one of such a width
+ * @shift: the unit is 2^@shift ns, 10..24
  * @generation: how often the edges were set
  * @max_ns: the greatest
  * @beyond: delays that are beyond the last bucket
- * @shift: the unit is 2^@shift ns, 10..24
  * @low: packets in each bucket, the lower 32 bits
  * @high: the upper 16 bits; 2^48 packets take nine years at a million a second
  */
@@ -369,10 +371,10 @@ struct dualpi2_delay {
 	u64 sum_ns;
 	u64 first_ns;
 	u32 bias;
+	u8 shift;
 	u32 generation;
 	u64 max_ns;
 	u64 beyond;
-	u8 shift;
 	u32 low[DUALPI2_HIST_BUCKETS];
 	u16 high[DUALPI2_HIST_BUCKETS];
 };

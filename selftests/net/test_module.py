@@ -321,6 +321,45 @@ def filter_added_and_deleted_under_traffic_accounts_agree():
             bed.add()
 
 
+# Packets past the qdisc
+
+def passed(bed):
+    """Of 40 packets, those that the kernel counts as sent by the qdisc, that its queues saw, and on the device."""
+    def now():
+        st = bed.stats()
+        return st["packets"], st["c"]["enqueued"] + st["l"]["enqueued"], bed.sent("out")
+    before = now()
+    expect_equal(bed.send(), 40)
+    time.sleep(0.05)
+    return tuple(b - a for a, b in zip(before, now()))
+
+
+@test("R16")
+def bypass_is_for_empty_root_queues_without_filters():
+    """Off, on and off again; looking for filters does not end it, a request that may add one does, for good."""
+    def put(flags, **knobs):
+        expect_equal(lib.tc_request(bed.netns, lib.RTM_NEWQDISC, flags, "out", "10:", "root", "dualpi2",
+                                    pack(**knobs)), (0, ""), f"dualpi2 at the root, {knobs}")
+
+    with Bed() as bed:
+        for knobs, queued in (({}, 40), ({"bypass": 1}, 0)):
+            lib.tc("qdisc del dev out root", bed.netns)
+            put(lib.NLM_F_CREATE | lib.NLM_F_EXCL, target=15000, **knobs)
+            expect_equal(passed(bed), (40, queued, 40), f"sent, queued, on the device with {knobs}")
+        for bypass in (0, 1):
+            put(0, bypass=bypass)
+            expect_equal(passed(bed), (40, 40 * (not bypass), 40), f"the same after a change to bypass {bypass}")
+        expect_equal(lib.tc("filter show dev out parent 10:", bed.netns).stdout.strip(), "", "filters")
+        expect_equal(passed(bed), (40, 0, 40), "the same after a look at the filters")
+        bed.filter("matchall classid 10:1")
+        expect_equal(passed(bed), (40, 40, 40), "the same with a filter")
+        bed.no_filter()
+        put(0, bypass=1)
+        expect_equal(passed(bed), (40, 40, 40), "the same after it is gone")
+    with Bed(bypass=1) as bed:
+        expect_equal(passed(bed), (40, 40, 40), "the same below htb")
+
+
 # I. The module
 
 def loaded():

@@ -110,6 +110,7 @@ enum {
 	TCA_DUALPI2_EXT_INGRESS,	/* u8, 1: what is dropped has used the link */
 	TCA_DUALPI2_EXT_NQB,		/* u64, bit N: DSCP N to the L4S queue */
 	TCA_DUALPI2_EXT_BURST_MAX,	/* u32, us, bursts tolerated; 0: none */
+	TCA_DUALPI2_EXT_BYPASS,		/* u8, 1: an empty qdisc sees no packets */
 	__TCA_DUALPI2_EXT_MAX
 };
 
