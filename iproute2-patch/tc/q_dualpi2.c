@@ -60,9 +60,9 @@
  */
 #define DUALPI2_EXT_FIRST	32
 #define DUALPI2_EXT(attr)	(DUALPI2_EXT_FIRST + (attr))
-#define DUALPI2_MAX_RTT		48
-#define DUALPI2_TYPICAL_RTT	49
-#define DUALPI2_KNOBS		50
+#define DUALPI2_MAX_RTT		62
+#define DUALPI2_TYPICAL_RTT	63
+#define DUALPI2_KNOBS		64
 
 #define DUALPI2_BIT(knob)	(UINT64_C(1) << (knob))
 
@@ -71,6 +71,7 @@
 #define DUALPI2_OVERHEAD	DUALPI2_EXT(TCA_DUALPI2_EXT_OVERHEAD)
 #define DUALPI2_MPU		DUALPI2_EXT(TCA_DUALPI2_EXT_MPU)
 #define DUALPI2_NQB		DUALPI2_EXT(TCA_DUALPI2_EXT_NQB)
+#define DUALPI2_BYPASS		DUALPI2_EXT(TCA_DUALPI2_EXT_BYPASS)
 
 /* What max_rtt and typical_rtt decide. */
 #define DUALPI2_RTT_KNOBS	(DUALPI2_BIT(TCA_DUALPI2_TARGET) | \
@@ -230,6 +231,8 @@ static const struct dualpi2_option dualpi2_options[] = {
 	DUALPI2_HAS("burst_max", DUALPI2_TIME,
 		    DUALPI2_EXT(TCA_DUALPI2_EXT_BURST_MAX),
 		    0, DUALPI2_BURST_MAX_US, "burst-max"),
+	DUALPI2_SWITCH("bypass", DUALPI2_BYPASS, 1, false, "bypass"),
+	DUALPI2_SWITCH("no_bypass", DUALPI2_BYPASS, 0, true, "bypass"),
 	/* As text only when off: on is what the qdisc is there for. */
 	DUALPI2_SWITCH("l4s", DUALPI2_EXT(TCA_DUALPI2_EXT_L4S), 1,
 		       true, "l4s"),
@@ -381,7 +384,7 @@ static void dualpi2_explain(void)
 		"                   [ raw | noatm | atm | ptm ]\n"
 		"                   [ ingress | egress ]\n"
 		"                   [ nqb DSCP[,DSCP]... | no_nqb ]\n"
-		"                   [ burst_max TIME ]\n"
+		"                   [ burst_max TIME ] [ bypass | no_bypass ]\n"
 		"TIME is in us unless it ends in ms or s; PACKETS may end in p,\n"
 		"and has to in step_thresh; BYTES of memlimit may end in k, m or g;\n"
 		"RATE is in bit/s unless it ends in kbit, mbit, gbit, bps etc.\n"
@@ -809,6 +812,20 @@ static int dualpi2_derive_from_rtt(struct dualpi2_request *req)
 	return 0;
 }
 
+/* Each has words that take it back, and these may come later. */
+static int dualpi2_check_bypass(const struct dualpi2_request *req)
+{
+	const __u64 both = DUALPI2_BIT(DUALPI2_BYPASS) |
+			   DUALPI2_BIT(DUALPI2_BANDWIDTH);
+
+	if ((req->given & both) != both || !req->val[DUALPI2_BYPASS] ||
+	    !req->val[DUALPI2_BANDWIDTH])
+		return 0;
+	fprintf(stderr,
+		"dualpi2: bypass: there is bandwidth, too; expected one of the two\n");
+	return -1;
+}
+
 static int dualpi2_parse(struct dualpi2_request *req, int argc, char **argv)
 {
 	const __u64 rtt = DUALPI2_BIT(DUALPI2_MAX_RTT) |
@@ -868,6 +885,8 @@ static int dualpi2_parse(struct dualpi2_request *req, int argc, char **argv)
 			req->given &= ~DUALPI2_RTT_KNOBS;
 	}
 
+	if (dualpi2_check_bypass(req))
+		return -1;
 	if (req->given & rtt)
 		return dualpi2_derive_from_rtt(req);
 	return 0;

@@ -499,6 +499,15 @@ static const struct {
 	{ "burst_max 0", "2{3408{15:4:0}}" },
 	{ "burst_max 5ms", "2{3408{15:4:5000}}" },
 	{ "burst_max 100ms", "2{3408{15:4:100000}}" },
+	{ "bypass", "2{3408{16:1:1}}" },
+	{ "no_bypass", "2{3408{16:1:0}}" },
+	{ "no_bypass bypass", "2{3408{16:1:1}}" },
+	/* The kernel refuses bypass with a bandwidth; what is taken back is none. */
+	{ "bypass unlimited", "2{3408{9:8:0 16:1:1}}" },
+	{ "bypass bandwidth 40mbit unlimited", "2{3408{9:8:0 16:1:1}}" },
+	{ "bandwidth 40mbit no_bypass", "2{3408{9:8:5000000 16:1:0}}" },
+	{ "bypass no_bypass bandwidth 40mbit", "2{3408{9:8:5000000 16:1:0}}" },
+	{ "no_l4s bypass ingress ramp 7", "2{3408{2:4:7 13:1:1 16:1:1 1:1:0}}" },
 	{ "limit 5 bandwidth 20mbit pppoe-ptm ether-vlan ingress no_nqb burst_max 1ms no_l4s",
 	  "2{1:4:5 3408{9:8:2500000 11:4:34 12:4:0 10:1:3 13:1:1 14:8:0 15:4:1000 1:1:0}}" },
 	/* The order of the words does not matter ... */
@@ -706,6 +715,14 @@ static const struct {
 	  "burst_max: \"100001us\" is not in range; expected 0us to 100ms" },
 	{ "burst_max long",
 	  "burst_max: \"long\" is not a time; expected 0us to 100ms" },
+	{ "bypass bypass", "bypass: duplicate; expected once" },
+	{ "bypass bandwidth 40mbit",
+	  "bypass: there is bandwidth, too; expected one of the two" },
+	{ "unlimited bandwidth 40mbit limit 5 no_bypass bypass",
+	  "bypass: there is bandwidth, too; expected one of the two" },
+	/* Before what max_rtt leads to is said. */
+	{ "max_rtt 100ms bandwidth 40mbit bypass",
+	  "bypass: there is bandwidth, too; expected one of the two" },
 	{ "target 5ms target 6ms",
 	  "target: duplicate, \"6ms\" is the second value; expected once" },
 	{ "step_thresh 5ms step_thresh 6p",
@@ -821,6 +838,7 @@ static const char *const words[] = {
 	"p_cmax", "hist_c", "hist_l", "overload_report",
 	"bandwidth", "unlimited", "overhead", "mpu", "raw", "noatm", "atm",
 	"ptm", "ingress", "egress", "nqb", "no_nqb", "burst_max",
+	"bypass", "no_bypass",
 	"conservative", "ipoa-vcmux", "ipoa-llcsnap", "bridged-vcmux",
 	"bridged-llcsnap", "pppoa-vcmux", "pppoa-llc", "pppoe-vcmux",
 	"pppoe-llcsnap", "pppoe-ptm", "bridged-ptm", "docsis", "ethernet",
@@ -944,6 +962,11 @@ static const struct {
 	{ "burst_max 5ms nqb 45 ingress docsis bandwidth 40mbit",
 	  "bandwidth 40Mbit overhead 18 mpu 64 noatm ingress nqb 45 burst_max 5ms ",
 	  "\"bandwidth\":5000000,\"overhead\":18,\"mpu\":64,\"framing\":\"noatm\",\"ingress\":true,\"nqb\":[45],\"burst-max\":5000" },
+	{ "bypass burst_max 5ms ingress no_l4s",
+	  "ingress burst_max 5ms bypass no_l4s ",
+	  "\"ingress\":true,\"burst-max\":5000,\"bypass\":true,\"l4s\":false" },
+	{ "no_bypass egress burst_max 5ms", "burst_max 5ms ",
+	  "\"ingress\":false,\"burst-max\":5000,\"bypass\":false" },
 	{ "no_nqb overhead -10 atm burst_max 0 no_l4s",
 	  "overhead -10 atm no_nqb burst_max 0us no_l4s ",
 	  "\"overhead\":-10,\"framing\":\"atm\",\"nqb\":[],\"burst-max\":0,\"l4s\":false" },
@@ -1029,7 +1052,11 @@ static void test_raw_from_the_kernel(void)
 		{ TCA_DUALPI2_EXT_INGRESS, 1, 0 },
 		{ TCA_DUALPI2_EXT_NQB, 8, 1ULL << 45 },
 		{ TCA_DUALPI2_EXT_BURST_MAX, 4, 5000 },
-		{ 16, 8, UINT64_MAX },	/* of a newer one */
+		{ TCA_DUALPI2_EXT_BYPASS, 1, 0 },
+		{ 17, 8, UINT64_MAX },	/* of newer ones */
+		{ 30, 4, UINT32_MAX },
+		{ 31, 4, UINT32_MAX },
+		{ 32, 4, UINT32_MAX },
 	};
 	struct rtattr *nest, *ext;
 	unsigned int i;
@@ -1048,7 +1075,7 @@ static void test_raw_from_the_kernel(void)
 		   "nqb 45 burst_max 5ms ");
 	print(true, false, options());
 	check_text("without a shaper JSON has the link layer", out,
-		   "\"bandwidth\":0,\"overhead\":0,\"mpu\":0,\"framing\":\"raw\",\"ingress\":false,\"nqb\":[45],\"burst-max\":5000");
+		   "\"bandwidth\":0,\"overhead\":0,\"mpu\":0,\"framing\":\"raw\",\"ingress\":false,\"nqb\":[45],\"burst-max\":5000,\"bypass\":false");
 }
 
 static void test_odd_attributes(void)
@@ -1065,10 +1092,11 @@ static void test_odd_attributes(void)
 				silent = false;
 		}
 	for (type = TCA_DUALPI2_EXT_BANDWIDTH;
-	     type <= TCA_DUALPI2_EXT_BURST_MAX; type++)
+	     type <= TCA_DUALPI2_EXT_BYPASS; type++)
 		for (len = 0; len < 8; len++) {
 			if ((type == TCA_DUALPI2_EXT_FRAMING ||
-			     type == TCA_DUALPI2_EXT_INGRESS) && len == 1)
+			     type == TCA_DUALPI2_EXT_INGRESS ||
+			     type == TCA_DUALPI2_EXT_BYPASS) && len == 1)
 				break;
 			if (type != TCA_DUALPI2_EXT_BANDWIDTH &&
 			    type != TCA_DUALPI2_EXT_NQB && len == 4)
@@ -1221,7 +1249,7 @@ static void test_round_trip(void)
 static bool is_silent(const char *line)
 {
 	static const char *const silent[] = {
-		"l4s", "p_cmax 0", "unlimited", "raw", "egress",
+		"l4s", "p_cmax 0", "unlimited", "raw", "egress", "no_bypass",
 	};
 	unsigned int i;
 
@@ -2349,6 +2377,13 @@ static void test_ages(void)
 			strcpy(old[module][as], out);
 			front_end = &dualpi2_qdisc_util;
 		}
+	/* An attribute with a number beyond all that it knows. */
+	parse("limit 5 bypass");
+	front_end = &dualpi2_old_qdisc_util;
+	print(false, false, options());
+	front_end = &dualpi2_qdisc_util;
+	check_text("the older front end does not see bypass", out, "limit 5p ");
+
 	for (as = 0; as < 2; as++) {
 		const char *how = as ? "JSON" : "text";
 

@@ -123,6 +123,7 @@ static const struct {
 	{ FUZZ_EXT + TCA_DUALPI2_EXT_NQB, 8, 0, INT64_MAX, NULL }, /* or more */
 	{ FUZZ_EXT + TCA_DUALPI2_EXT_BURST_MAX, 4, 0, DUALPI2_BURST_MAX_US_MAX,
 	  "burst-max" },
+	{ FUZZ_EXT + TCA_DUALPI2_EXT_BYPASS, 1, 0, 1, NULL },
 };
 
 /* The values of a message by type. */
@@ -141,6 +142,7 @@ struct fuzz_values {
 #define FUZZ_MPU	(FUZZ_EXT + TCA_DUALPI2_EXT_MPU)
 #define FUZZ_INGRESS	(FUZZ_EXT + TCA_DUALPI2_EXT_INGRESS)
 #define FUZZ_NQB	(FUZZ_EXT + TCA_DUALPI2_EXT_NQB)
+#define FUZZ_BYPASS	(FUZZ_EXT + TCA_DUALPI2_EXT_BYPASS)
 
 static bool fuzz_is_raw(const struct fuzz_values *values)
 {
@@ -212,6 +214,8 @@ static bool fuzz_read_nest(const struct rtattr *nest, unsigned int first,
 		return FUZZ_FAIL("step_thresh is both time and packets");
 	if (fuzz_is_raw(to) && (to->val[FUZZ_OVERHEAD] || to->val[FUZZ_MPU]))
 		return FUZZ_FAIL("raw with an overhead or an MPU");
+	if (to->val[FUZZ_BYPASS] && to->val[FUZZ_BANDWIDTH])
+		return FUZZ_FAIL("bypass with a bandwidth");
 	return true;
 }
 
@@ -690,6 +694,8 @@ static bool fuzz_is_same(const struct fuzz_values *a,
 		shown &= ~FUZZ_BIT(FUZZ_BANDWIDTH);
 	if (!a->val[FUZZ_INGRESS])
 		shown &= ~FUZZ_BIT(FUZZ_INGRESS);
+	if (!a->val[FUZZ_BYPASS])
+		shown &= ~FUZZ_BIT(FUZZ_BYPASS);
 	if (fuzz_is_raw(a))
 		shown &= ~(FUZZ_BIT(FUZZ_FRAMING) | FUZZ_BIT(FUZZ_OVERHEAD) |
 			   FUZZ_BIT(FUZZ_MPU));
@@ -1030,7 +1036,7 @@ static void fuzz_attr(unsigned int type, const void *data, unsigned int len)
 static void fuzz_make_dump(void)
 {
 	unsigned int i, ext_at = 0;
-	bool pkts = fuzz_below(2), raw = fuzz_below(2);
+	bool pkts = fuzz_below(2), raw = fuzz_below(2), bypass = fuzz_below(2);
 
 	for (i = 0; i < ARRAY_SIZE(fuzz_knobs); i++) {
 		unsigned int type = fuzz_knobs[i].type;
@@ -1046,6 +1052,8 @@ static void fuzz_make_dump(void)
 			val = 0;
 		else if (type == FUZZ_FRAMING && !val)
 			val = TC_DUALPI2_FRAMING_MAX;
+		if (type == (bypass ? FUZZ_BANDWIDTH : FUZZ_BYPASS))
+			val = 0;
 		if (type >= FUZZ_EXT && !ext_at) {
 			ext_at = fuzz->len;
 			fuzz_put(&ext, sizeof(ext));

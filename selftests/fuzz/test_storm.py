@@ -105,6 +105,7 @@ def where(tree):
 def storm_of_changes_under_CASE_accounts_agree(name):
     with Tree(name, "10mbit", words="dualpi2") as tree:
         found = storm(tree.netns, f"change-{name}", count(0) // PARTS, "change", *where(tree))
+        tree.passed = name == "root"
         # Twice at the end of each run, and as it goes.
         expect(found["checks"] >= 2, "the accounts were not looked at")
         tree.check_empty()
@@ -116,6 +117,7 @@ def storm_of_changes_and_device_operations_under_CASE_accounts_agree(name):
     """A link that goes down purges without counting drops: the sum against what was offered is what counts."""
     with Tree(name, "10mbit", words="dualpi2") as tree:
         found = storm(tree.netns, f"abuse-{name}", count(0) // PARTS, "change", *where(tree), "--abuse")
+        tree.passed = name == "root"
         expect(found["abuses"] > 0, "no device operations")
         for st in tree.drain().values():
             expect_equal((st["qlen"], st["backlog"]), (0, 0), f"qlen and backlog of {st['kind']} {st['handle']}")

@@ -404,7 +404,7 @@ VALID = {
     "split_gso": (0, 1), "l4s": (0, 1), "ramp_us": (0, 4294967), "signal": (0, 1),
     "p_cmax": (0, 100), "hist_c": (1, 16384), "hist_l": (1, 16384), "overload_report": (100000, 2**32 - 1),
     "bandwidth": (1000, 125000000000), "framing": (0, 3), "overhead": (-64, 256), "mpu": (0, 256), "ingress": (0, 1),
-    "nqb": (0, 2**64 - 1), "burst_max": (0, 100000),
+    "nqb": (0, 2**64 - 1), "burst_max": (0, 100000), "bypass": (0, 1),
 }
 # One step outside; those not named here take every value of their type.
 INVALID = {
@@ -414,7 +414,7 @@ INVALID = {
     "ecn_mask": (0, 4, 255), "split_gso": (2, 255), "l4s": (2, 255), "ramp_us": (4294968,), "signal": (2, 255),
     "p_cmax": (101, 255), "hist_c": (0, 16385), "hist_l": (0, 16385), "overload_report": (1, 99999),
     "bandwidth": (1, 999, 125000000001), "framing": (4, 255), "overhead": (-65, 257), "mpu": (257,),
-    "ingress": (2, 255), "burst_max": (100001,),
+    "ingress": (2, 255), "burst_max": (100001,), "bypass": (2, 255),
 }
 
 
@@ -457,6 +457,11 @@ def random_change(rng, tree, without=()):
     knobs = {name: some_value(rng, name) for name in rng.sample(sorted(set(VALID) - set(without)), rng.randint(1, 6))}
     if "step_thresh_us" in knobs:
         knobs.pop("step_thresh_pkts", None)
+    # These exclude each other, whichever was there before.
+    if knobs.get("bypass"):
+        knobs["bandwidth"] = 0
+    elif knobs.get("bandwidth"):
+        knobs["bypass"] = 0
     tree.change(**knobs)
     return knobs
 

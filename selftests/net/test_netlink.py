@@ -46,7 +46,8 @@ LIMIT, MEMORY_LIMIT, TARGET, TUPDATE, ALPHA, BETA, STEP_PKTS, STEP_US, MIN_QLEN_
 COUPLING, DROP_OVERLOAD, DROP_EARLY, C_PROTECTION, ECN_MASK, SPLIT_GSO, PAD = range(10, 17)
 EXT = 0x0d50
 EXT_L4S, EXT_RAMP_US, EXT_SIGNAL, EXT_P_CMAX, EXT_HIST_C, EXT_HIST_L, EXT_REPORT, EXT_PAD = range(1, 9)
-EXT_BANDWIDTH, EXT_FRAMING, EXT_OVERHEAD, EXT_MPU, EXT_INGRESS, EXT_NQB, EXT_BURST_MAX, EXT_NEXT = range(9, 17)
+EXT_BANDWIDTH, EXT_FRAMING, EXT_OVERHEAD, EXT_MPU, EXT_INGRESS, EXT_NQB, EXT_BURST_MAX, EXT_BYPASS = range(9, 17)
+EXT_NEXT = EXT_BYPASS + 1
 XSTATS_LEN = 48                         # struct tc_dualpi2_xstats: 12 numbers of 4 bytes
 EXT_XSTATS_OFFSET, EXT_XSTATS_MAGIC = 256, 0x64703278
 QUEUE_XSTATS_LEN = 16 * 8
@@ -102,6 +103,7 @@ KNOBS = (
     Knob("ingress", 1, EXT_INGRESS, 1, 0, 1, 0, ("ingress", "0 or 1")),
     Knob("nqb", 1, EXT_NQB, 8, 0, 2**64 - 1, 1 << 45, ("nqb", None)),
     Knob("burst_max", 1, EXT_BURST_MAX, 4, 0, 100000, 5000, ("burst_max", "at most 100000 us")),
+    Knob("bypass", 1, EXT_BYPASS, 1, 0, 1, 0, ("bypass", "0 or 1")),
 )
 BY_KEY = {(knob.ext, knob.number): knob for knob in KNOBS}
 
@@ -348,6 +350,8 @@ def predict(config, options):
         if data:
             raise Refused
     if {(0, STEP_PKTS), (0, STEP_US)} <= seen:
+        raise Refused
+    if config[1, EXT_BYPASS] and config[1, EXT_BANDWIDTH]:
         raise Refused
     return config.settle({kind for ext, kind in seen if ext})
 
@@ -664,7 +668,8 @@ def change_of_each_knob_leaves_the_others(bench):
     bench.subject.start(bench.base.options())
     config = bench.base.copy()
     for knob in KNOBS:
-        for value in (knob.greatest, knob.least):
+        none = (0,) if knob.ext and knob.number in OR_ZERO else ()
+        for value in (knob.greatest, knob.least, *none):
             same(bench.subject.change(encode(knob, value)).error, 0, f"{knob.name} {value}")
             config.set(knob, value).settle({knob.number} if knob.ext else set())
             same(bench.subject.options(), config.options(), f"{knob.name} {value}")
@@ -725,6 +730,55 @@ def ramp_not_set_follows_step_thresh(bench):
         same(bench.subject.options(), config.set(knob, value).options(), f"{knob.name} {value}")
 
 
+def both(rate, bypass, bypass_first):
+    """A request for BANDWIDTH and BYPASS, None for one that is not named."""
+    attrs = [nla(knob.number, number(knob, value)) for knob, value in
+             ((BY_KEY[1, EXT_BANDWIDTH], rate), (BY_KEY[1, EXT_BYPASS], bypass)) if value is not None]
+    return nla(EXT | NLA_F_NESTED, b"".join(attrs[::-1] if bypass_first else attrs))
+
+
+EXCLUDE = ("bypass and bandwidth exclude each other", "the shaper has to see every packet")
+
+
+@test
+def bypass_with_bandwidth_refused(bench):
+    good = encode(BY_KEY[0, LIMIT], 5)
+    for rate in (1000, 125000000, 125000000000):
+        for first in (False, True):
+            bench.refused(both(rate, 1, first), EXCLUDE, 0)
+            bench.refused(good + both(rate, 1, first), EXCLUDE, len(good))
+            bench.refused(both(rate, 1, first) + good, EXCLUDE, 0)
+
+
+@test
+def bypass_changed_onto_bandwidth_refused_and_the_other_way_round(bench):
+    rate, bypass = BY_KEY[1, EXT_BANDWIDTH], BY_KEY[1, EXT_BYPASS]
+    for there, more in (((rate, 5000000), (bypass, 1)), ((bypass, 1), (rate, 5000000))):
+        bench.subject.start(encode(*there))
+        before = bench.subject.dump()
+        for verb in ("change", "replace"):
+            for options in (encode(*more), encode(BY_KEY[0, LIMIT], 5) + encode(*more)):
+                bench.check_refusal(getattr(bench.subject, verb)(options), EXCLUDE, None, verb)
+                same(bench.subject.dump(), before, f"dump after the refused {verb}")
+
+
+@test
+def bypass_in_place_of_bandwidth_and_back_in_one_change_accepted(bench):
+    """What counts is what a request leads to, not what was there before, nor the order in it."""
+    rate, bypass = BY_KEY[1, EXT_BANDWIDTH], BY_KEY[1, EXT_BYPASS]
+    for first in (False, True):
+        bench.accepted_knobs(both(0, 1, first), (rate, 0), (bypass, 1))
+        bench.accepted_knobs(both(5000000, 0, first), (rate, 5000000), (bypass, 0))
+        bench.subject.start(encode(rate, 5000000))
+        config = Config().set(rate, 5000000)
+        for want_rate, want_bypass in ((0, 1), (1000, 0), (0, 1), (None, 0), (None, 1)):
+            same(bench.subject.change(both(want_rate, want_bypass, first)).error, 0, f"{want_rate} {want_bypass}")
+            config.set(bypass, want_bypass)
+            if want_rate is not None:
+                config.set(rate, want_rate)
+            same(bench.subject.options(), config.options(), f"dump after {want_rate} {want_bypass}")
+
+
 UNKNOWN = (17, 18, 100, EXT - 1, EXT + 1, 0x3fff)
 
 
@@ -740,7 +794,7 @@ def refuse_unknown(bench, kind, inside):
 
 for unknown in (0, PAD) + UNKNOWN:
     add_test(f"attribute_{unknown:#06x}_refused", refuse_unknown, unknown, False)
-for unknown in (0, EXT_PAD, EXT_NEXT) + UNKNOWN + (EXT,):
+for unknown in sorted({0, EXT_PAD, EXT_NEXT, *UNKNOWN, EXT}):
     add_test(f"attribute_{unknown:#06x}_in_the_extension_refused", refuse_unknown, unknown, True)
 
 
@@ -902,7 +956,7 @@ def dump_of_defaults_has_order_and_sizes_of_linux_7(bench):
     same([(kind, len(value)) for kind, value in attributes(find(bench.subject.options(), EXT))],
          [(EXT_L4S, 1), (EXT_RAMP_US, 4), (EXT_SIGNAL, 1), (EXT_P_CMAX, 1), (EXT_HIST_C, 4), (EXT_HIST_L, 4),
           (EXT_REPORT, 4), (EXT_BANDWIDTH, 8), (EXT_FRAMING, 1), (EXT_OVERHEAD, 4), (EXT_MPU, 4), (EXT_INGRESS, 1),
-          (EXT_NQB, 8), (EXT_BURST_MAX, 4)], "the extension")
+          (EXT_NQB, 8), (EXT_BURST_MAX, 4), (EXT_BYPASS, 1)], "the extension")
 
 
 @test

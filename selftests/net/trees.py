@@ -90,6 +90,7 @@ class Tree:
     """A namespace with a dummy device d0, and a tree of qdiscs with dualpi2 at its leaves."""
 
     serial = iter(range(1000))
+    passed = False                      # was bypass on, so that not all that came was counted?
 
     def __init__(self, name, rate="10mbit", mtu=1500, stab="", words=None, **knobs):
         self.name, self.rate, self.mtu, self.stab, self.words = name, rate, mtu, stab, words
@@ -164,6 +165,7 @@ addr add fd07::1/64 dev d0 nodad
             if qdisc["kind"] == "dualpi2":
                 st |= lib.parse_xstats(qdisc["app"])
                 st["knobs"] = lib.unpack(qdisc["options"])
+                st["was_passed"] = self.passed
             found[qdisc["handle"]] = st
         return found
 

@@ -365,6 +365,44 @@ def little_traffic_is_no_verdict():
 
 
 @test
+def packets_past_a_bypass_count_as_what_does_not_wait():
+    """It counts hardly any on a link with no queue, and the kernel counts all."""
+    facts = nothing_waits(healthy())
+    one(facts)["options"].update(bandwidth=0, bypass=1)
+    # The few that waited did so for long.
+    one(facts)["seen"].update(packets=6000, bytes=6000000, l4s=queue(ect1=20, p95_ms=0.5),
+                              classic=queue(not_ect=5, p95_ms=1))
+    first(facts, "no-queue", "6000 packets at 9.6 Mbit/s, 5975 of them past it by bypass")
+    equal(found(facts), ["no-queue"])
+    # As many as that do not wait without it.
+    one(facts)["options"]["bypass"] = 0
+    result = doctor_rules.diagnose(facts)
+    equal((result.verdict(), result.findings), ("unknown", []))
+    assert "only 25 packets came" in result.doubts[0]
+    # A link with a queue lets few pass.
+    facts = healthy()
+    one(facts)["options"].update(bandwidth=0, bypass=1)
+    one(facts)["seen"]["packets"] += 50
+    equal(found(facts), [])
+
+
+@test
+def l4s_past_a_bypass_is_not_taken_for_none():
+    """The Classic queue counts its bursts, and L4S packets in between go past: what was seen leaving says so."""
+    facts = healthy()
+    one(facts)["options"].update(bandwidth=0, bypass=1)
+    one(facts)["seen"].update(l4s=queue(), classic=queue(not_ect=3500, p95_ms=20, dropped=40))
+    equal(found(facts), [])
+    one(facts)["options"]["bypass"] = 0
+    equal(found(facts), ["no-ect1"])
+    # And if there is none, there is none.
+    one(facts)["options"]["bypass"] = 1
+    facts["packets"]["devices"]["eth0"]["out"]["ecn"] = [6000, 0, 0, 0]
+    facts["packets"]["flows"] = []
+    first(facts, "no-ect1", "none of 6000 packets")
+
+
+@test
 def idle_direction_does_not_spoil_the_other():
     facts = healthy()
     idle = nothing_waits(healthy())["targets"][0]

@@ -104,6 +104,9 @@ options() {
 		burst_max 1
 		burst_max 12345us
 		burst_max 100ms
+		bypass
+		bypass ethernet ingress no_l4s
+		no_bypass bandwidth 40mbit
 		max_rtt 1ms
 		max_rtt 30ms typical_rtt 30ms
 		max_rtt 300ms

@@ -37,7 +37,7 @@ OPTIONS = {"limit": (1, "=I"), "memlimit": (2, "=I"), "target_us": (3, "=I"), "t
 EXT = 0x0d50
 EXT_OPTIONS = {"l4s": (1, "=B"), "ramp_us": (2, "=I"), "p_cmax": (4, "=B"), "bandwidth": (9, "=Q"),
                "framing": (10, "=B"), "overhead": (11, "=i"), "mpu": (12, "=I"), "ingress": (13, "=B"),
-               "nqb": (14, "=Q"), "burst_max_us": (15, "=I")}
+               "nqb": (14, "=Q"), "burst_max_us": (15, "=I"), "bypass": (16, "=B")}
 
 CAKE_ATM, CAKE_OVERHEAD, CAKE_RAW, CAKE_MPU, CAKE_INGRESS = 4, 6, 12, 14, 15
 PEDIT_PARMS, PEDIT_PARMS_EX, PEDIT_KEYS_EX, PEDIT_HTYPE = 2, 4, 5, 1

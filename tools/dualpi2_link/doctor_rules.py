@@ -182,19 +182,26 @@ class Target:
             total += value or 0
         return total
 
+    def passed(self, what="packets"):
+        """Packets, or "bytes", that bypass sent past the queues: the kernel counts them, dualpi2 does not."""
+        own = "forwarded" if what == "packets" else "forwarded_bytes"
+        return sum(max(one["seen"][what] - one["seen"]["l4s"][own] - one["seen"]["classic"][own], 0)
+                   for one in self.all if one["seen"] and one["options"].get("bypass"))
+
     @property
     def packets(self):
-        return self.sum("l4s", "packets") + self.sum("classic", "packets")
+        return self.sum("l4s", "packets") + self.sum("classic", "packets") + self.passed()
 
     @property
     def bytes(self):
-        return self.sum("l4s", "bytes") + self.sum("classic", "bytes")
+        return self.sum("l4s", "bytes") + self.sum("classic", "bytes") + self.passed("bytes")
 
     @property
     def rate(self):
         """Bytes a second that left."""
         seconds = max((one["seconds"] for one in self.seen), default=0)
-        return (self.sum("l4s", "forwarded_bytes") + self.sum("classic", "forwarded_bytes")) / seconds if seconds else 0
+        left = self.sum("l4s", "forwarded_bytes") + self.sum("classic", "forwarded_bytes") + self.passed("bytes")
+        return left / seconds if seconds else 0
 
     def loaded(self):
         """Was there enough to judge by, and more than acknowledgements?"""
@@ -202,9 +209,11 @@ class Target:
 
     def queued(self):
         """Did packets wait?"""
+        # Delays are those of the others: they say nothing of a link where most went past.
+        mostly_passed = 2 * self.passed() > self.packets
         return any(one["waiting"] >= WAITING_SHARE for one in self.all) or any(
-            seen[queue].get("p95_ns", 0) > WAITED_NS or seen[queue]["marked"] or seen[queue]["dropped"]
-            for seen in self.seen for queue in ("l4s", "classic"))
+            seen[queue].get("p95_ns", 0) > WAITED_NS and not mostly_passed or seen[queue]["marked"]
+            or seen[queue]["dropped"] for seen in self.seen for queue in ("l4s", "classic"))
 
     def shaped(self):
         """Is one of them behind a shaper, or one itself?"""
@@ -212,7 +221,8 @@ class Target:
 
     def arrived(self):
         """Packets by codepoint: what the qdiscs counted, else what was seen leaving; and whether all were counted."""
-        if all(seen[queue]["arrived"]["ect1"] is not None for seen in self.seen for queue in ("l4s", "classic")):
+        if not self.passed() and all(seen[queue]["arrived"]["ect1"] is not None
+                                     for seen in self.seen for queue in ("l4s", "classic")):
             return {ecn: self.sum("l4s", "arrived", ecn) + self.sum("classic", "arrived", ecn)
                     for ecn in ("not_ect", "ect1", "ect0", "ce")}, True
         seen = self.facts["packets"]["devices"].get(self.device, {}).get("out", {}).get("ecn", [0, 0, 0, 0])
@@ -480,8 +490,9 @@ def no_queue(facts):
         one = target.all[0]
         slowest = target.slowest()
         text = f"P99 of the delay is {delay(slowest)}" if slowest is not None else "no mark, no drop, never a backlog"
-        verdict = (f"nothing ever waits in {one['name']} ({text}, {count(target.packets)} at {bits(target.rate)}, no "
-                   "shaper): either the transfer is too small, or the bottleneck is elsewhere")
+        passed = f", {target.passed()} of them past it by bypass" if target.passed() else ""
+        verdict = (f"nothing ever waits in {one['name']} ({text}, {count(target.packets)} at {bits(target.rate)}"
+                   f"{passed}, no shaper): either the transfer is too small, or the bottleneck is elsewhere")
         return Finding("no-queue", one["device"], verdict, up_line(facts, target.device, target.rate), mends=False,
                        condition="that is all the link carries"), ""
     return None, "; ".join(f"{target.device}: {'packets wait' if target.queued() else 'no packet waits'}"
@@ -490,7 +501,7 @@ def no_queue(facts):
 
 def unparsed(facts):
     for target in targets(facts):
-        number, whole = target.sum("unparsed"), target.packets
+        number, whole = target.sum("unparsed"), target.packets - target.passed()
         if number < UNPARSED_AT_LEAST or number < UNPARSED_SHARE * whole:
             continue
         others = facts["packets"]["devices"].get(target.device, {}).get("out", {}).get("other", {})
