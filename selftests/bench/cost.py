@@ -12,8 +12,8 @@ usage: cost.py [--set stats|compare|check] [--only TEXT] [--repeat N] [--packets
 
 Prints one JSON object: {"loads": {LOAD: {NAME: [instructions per packet, one for each repetition]}}}. A
 qdisc:KIND is one of the kernel's own, for comparison; in-tree: is Linux' own dualpi2, which knows fewer options; none
-is no qdisc. Every subject is measured once before any is measured again. Each load is checked: every packet must have
-left, and been marked only where that is asked for.
+is no qdisc; no-stats is the NAME of a module built to count nothing. Every subject is measured once before any is
+measured again. Each load is checked: every packet must have left, and been marked only where that is asked for.
 """
 
 import argparse
@@ -64,7 +64,7 @@ GSO_PACKETS, ROUNDS = 10, 12
 # More than 8 ms of a loop that does nothing.
 STEPS = 500000
 WORDS = {"classic": "Classic", "l4s": "L4S"}
-# What lets hardly a packet pass, and all. Once htb has begun to wait, for 8 ms here, it does not end that for a new rate.
+# What lets hardly a packet pass, and all. Once htb has begun to wait, for 8 ms here, a new rate does not end that.
 SHUT = {"tbf": "rate 8kbit burst 1100 limit 500mb",
         "htb": "rate 1mbit ceil 1mbit burst 1000 cburst 1000 quantum 60000"}
 OPEN = {"tbf": "rate 100gbit burst 100mb limit 500mb",
@@ -79,7 +79,7 @@ def compare_loads():
             for ecn, word in WORDS.items():
                 where = "root" if parent == "root" else f"below {parent}"
                 loads[f"{where}, queue empty, {f'{size} B, ' * (size != 1000)}{word}"] = Load(parent, ecn, size=size)
-    for parent in ("htb", "mq"):
+    for parent in ("htb", "tbf", "mq"):
         for ecn, word in WORDS.items():
             loads[f"below {parent}, queue empty, {word}"] = Load(parent, ecn)
     for parent, most in (("tbf", (10, 1000, 10000)), ("htb", (10000,))):
@@ -93,6 +93,8 @@ def compare_loads():
     for words in OPTIONS:
         for ecn, word in WORDS.items():
             loads[f"below prio, queue empty, {word}: {words}"] = Load("prio", ecn, words=words)
+    for ecn, word in WORDS.items():
+        loads[f"root, queue empty, {word}: bypass"] = Load("root", ecn, words="bypass")
     return loads
 
 
@@ -257,7 +259,7 @@ def install(load, kind, options):
         run(f"tc qdisc add dev {dev} root handle 10: {ours}")
         return
     # One band, or class, takes all: what has no other word on it has priority 0.
-    words = {"prio": "prio bands 2 priomap" + " 0" * 16, "tbf": f"tbf {SHUT['tbf']}",
+    words = {"prio": "prio bands 2 priomap" + " 0" * 16, "tbf": f"tbf {(SHUT if load.waiting else OPEN)['tbf']}",
              "htb": "htb default 1", "mq": "mq"}
     run(f"tc qdisc add dev {dev} root handle 1: {words[load.parent]}")
     if load.parent == "htb":
@@ -297,8 +299,8 @@ def kind_of(what):
     return what.removeprefix("qdisc:") if what.startswith("qdisc:") else "dualpi2"
 
 
-def measure(name, load, kind, packets):
-    """Instructions per packet under one load, which has that name."""
+def measure(name, load, kind, packets, counts):
+    """Instructions per packet under one load, which has that name, in a qdisc that counts marks or does not."""
     dev, each = MANY_QUEUES if load.parent == "mq" else DEV, 1
     packets = load.waiting or (GSO_PACKETS if load.gso else packets)
     if kind:
@@ -320,11 +322,12 @@ def measure(name, load, kind, packets):
         took = min(by_pktgen(packets, load.ecn, load.size, dev) for _ in range(rounds)) / packets
     if (out := left(dev) - before) != rounds * sent * each:
         fail(f"{kind or 'no qdisc'}: {out} packets left instead of {rounds * sent * each} ({name})")
-    if kind:
+    if kind and counts:
         marked, want = marks(counters(dev)), rounds * sent if load.native and kind == "dualpi2" else 0
         # Some pass before tbf shuts, one it has peeked at by then, and the last one hardly waits.
         if not want - 5 * rounds * bool(want) <= marked <= want:
             fail(f"{kind}: {marked} packets were marked instead of {want} ({name})")
+    if kind:
         run(f"tc qdisc del dev {dev} root")
     return took
 
@@ -373,7 +376,8 @@ def main():
                 run(f"insmod {what.removeprefix('in-tree:')}")
             for load, counted in found.items():
                 if name in counted:
-                    counted[name].append(measure(load, loads[load], kind, args.packets))
+                    counted[name].append(measure(load, loads[load], kind, args.packets,
+                                                 name != "no-stats"))
             if kind == "dualpi2":
                 run("rmmod sch_dualpi2")
     result = {"kernel": os.uname().release, "packets": args.packets, "loads": found}
