@@ -1471,20 +1471,20 @@ static inline void dualpi2_delay_init(struct dualpi2_delay *d, u8 shift)
 	};
 }
 
-/* A delay that is the greatest so far, or beyond the histogram.  Return: it is
- * beyond.
+/* A delay that is the greatest so far, or beyond the histogram: what is not the
+ * greatest and yet beyond watch_ns is beyond its end.  Return: it is beyond.
  */
 static inline bool dualpi2_delay_is_new(struct dualpi2_delay *d, u64 delay_ns)
 {
-	u64 last_ns = (d->first_ns << DUALPI2_HIST_OCTAVES) - 1;
-
 	if (delay_ns > d->max_ns) {
+		u64 last_ns = (d->first_ns << DUALPI2_HIST_OCTAVES) - 1;
+
 		d->max_ns = delay_ns;
 		d->watch_ns = min_t(u64, delay_ns, last_ns);
-		d->short_ns = min_t(u64, delay_ns + 1, d->first_ns);
+		d->short_ns = min_t(u64, delay_ns, d->first_ns - 1) + 1;
+		if (delay_ns <= last_ns)
+			return false;
 	}
-	if (delay_ns <= last_ns)
-		return false;
 	d->beyond++;
 	return true;
 }

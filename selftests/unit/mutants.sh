@@ -132,7 +132,7 @@ list() {
 	l_drop_marks	pkt->profile == DUALPI2_L_DROP) => pkt->profile == DUALPI2_L_UNMARKED)
 	hist_octave_off_by_one	dualpi2_highest_bit(number); => dualpi2_highest_bit(number) + 1;
 	hist_carry_lost	\t\thigh[bucket]++; => \t\t;
-	hist_beyond_counted_twice	return false;\n\td->beyond++;\n\treturn true; => return false;\n\td->beyond++;\n\treturn false;
+	hist_beyond_counted_twice	return false;\n\t}\n\td->beyond++;\n\treturn true; => return false;\n\t}\n\td->beyond++;\n\treturn false;
 	hist_watch_too_high	d->watch_ns = min_t(u64, delay_ns, last_ns) => d->watch_ns = delay_ns
 	hist_end_off_by_one	DUALPI2_HIST_OCTAVES) - 1; => DUALPI2_HIST_OCTAVES);
 	hist_generation_kept	u32 generation = d->generation + 1; => u32 generation = d->generation;
@@ -186,7 +186,7 @@ list() {
 	quiet_beyond_the_ramp	silent_ns + 1ULL : 0; => silent_ns + 2ULL : 0;
 	quiet_ignores_what_is_behind	left_bytes * p->link.ns_per_byte_q20 >> 20 < quiet_ns); => 1);
 	quiet_not_moved_by_bursts	v->shared_ramp = v->ramp;\n\t}\n\tdualpi2_set_quiet(p, v); => v->shared_ramp = v->ramp;\n\t}
-	hist_short_hides_the_maximum	min_t(u64, delay_ns + 1, d->first_ns) => d->first_ns
+	hist_short_hides_the_maximum	min_t(u64, delay_ns, d->first_ns - 1) + 1 => d->first_ns
 	hist_short_from_zero	.short_ns = 1, => .short_ns = 0,
 	hist_new_octave_too_low	number |= d->first_ns; => ;
 	update_is_never_due_again	v->due_ns = v->updated_ns + p->tupdate_ns; => ;

@@ -19,7 +19,12 @@ changes, so that a run can be interrupted and taken up again.
 
 --again keeps what earlier tests noticed, and tries only the rest: for use while tests are added.
 
-usage: mutate.py [--sample N [--seed S]] [--jobs N] [--list] [--again] [--header FILE] [--only TEXT]
+--sample draws as the headers and the tests have it: the same from the same sources, on any day and machine, and others
+after each change of them. --seed draws others still, by a number.
+
+--only takes the changes whose "file:line: description", as it is printed of one that survives, holds TEXT.
+
+usage: mutate.py [--sample N [--seed S]] [--jobs N] [--list] [--again] [--header FILE] [--only TEXT] [--at-least PCT]
 """
 
 import argparse
@@ -457,28 +462,28 @@ def digest(paths):
 def main():
     parser = argparse.ArgumentParser(description="mutation score of the unit tests of the algorithm")
     parser.add_argument("--sample", type=int, help="only that many, drawn at random")
-    parser.add_argument("--seed", type=int, default=9332)
+    parser.add_argument("--seed", type=int, help="draw by this number; else by the headers and the tests")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", action="store_true", help="print the changes, try none")
     parser.add_argument("--again", action="store_true", help="do not try what earlier tests noticed")
-    parser.add_argument("--only", default="", help="only changes whose description holds this text")
+    parser.add_argument("--only", default="", help="only changes whose place or description holds this")
     parser.add_argument("--header", type=Path, default=TOP / "include" / "net" / "dualpi2.h")
     parser.add_argument("--at-least", type=float, default=95, help="per cent; below it this fails")
     args = parser.parse_args()
 
     source, place = flatten(args.header)
-    mutants = [m for m in Generator(source).found.values() if args.only in m.describe(source)]
+    tests = [UNIT / "vectors.py", *sorted(UNIT.glob("*.[ch]")), *sorted(UNIT.glob("include/*/*.h"))]
+    headers = [args.header, args.header.parent / "dualpi2_link.h"]
+    key = f"# {digest(headers)} {digest([Path(__file__), *tests])}"
+    mutants = [m for m in Generator(source).found.values() if args.only in f"{place(m.begin)}: {m.describe(source)}"]
     if args.sample and args.sample < len(mutants):
-        mutants = random.Random(args.seed).sample(mutants, args.sample)
+        mutants = random.Random(key if args.seed is None else args.seed).sample(mutants, args.sample)
     if args.list:
         for mutant in mutants:
             print(f"{mutant.rule}\t{mutant.describe(source)}")
         return 0
 
     BUILD.mkdir(parents=True, exist_ok=True)
-    tests = [UNIT / "vectors.py", *sorted(UNIT.glob("*.[ch]")), *sorted(UNIT.glob("include/*/*.h"))]
-    headers = [args.header, args.header.parent / "dualpi2_link.h"]
-    key = f"# {digest(headers)} {digest([Path(__file__), *tests])}"
     kept = BUILD / "mutate.tsv"
     known = {}
     if kept.exists():

@@ -126,6 +126,71 @@ static void delay_maximum_is_that_of_any_bucket(void)
 	}
 }
 
+/* By a nanosecond each time, to the end of the short buckets and beyond it. */
+static void delay_one_more_than_the_greatest_is_the_greatest(void)
+{
+	struct dualpi2_delay d = delay_new(10);
+	u64 delay;
+
+	for (delay = 0; delay < 10 << 10; delay++) {
+		dualpi2_delay_add(&d, delay);
+		CHECK_EQ(d.max_ns, delay);
+	}
+	for (delay = 0; delay < 10; delay++)
+		CHECK_EQ(dualpi2_delay_bucket(&d, delay), 1 << 10);
+}
+
+/* also when a greater one has been seen before */
+static void delay_beyond_the_last_bucket_is_in_none(void)
+{
+	struct dualpi2_delay d = delay_new(10);
+
+	dualpi2_delay_add(&d, UINT64_MAX);
+	dualpi2_delay_add(&d, (1 << 24) - 1);
+	CHECK_EQ(d.beyond, 1);
+	CHECK_EQ(dualpi2_delay_bucket(&d, DUALPI2_HIST_BUCKETS - 1), 1);
+	dualpi2_delay_add(&d, 1 << 24);
+	CHECK_EQ(d.beyond, 2);
+	CHECK_EQ(dualpi2_delay_bucket(&d, DUALPI2_HIST_BUCKETS - 1), 1);
+	dualpi2_delay_add(&d, 0);
+	CHECK_EQ(dualpi2_delay_bucket(&d, 0), 1);
+	CHECK_EQ(d.max_ns, UINT64_MAX);
+	CHECK_EQ(dualpi2_delay_count(&d), 4);
+}
+
+/* Nothing is to be found out below eight units, and nothing but the bucket up to
+ * the greatest delay so far or the last bucket's end.
+ */
+static void delay_is_looked_at_no_longer_than_need_be(void)
+{
+	static const struct { u64 delay_ns, short_ns, watch_ns; } cases[] = {
+		{ 1, 2, 1 }, { 5000, 5001, 5000 }, { 4000, 5001, 5000 },
+		{ 8191, 8192, 8191 }, { 9000, 8192, 9000 }, { 0, 8192, 9000 },
+		{ 8192, 8192, 9000 }, { 16777215, 8192, 16777215 },
+		{ 16777216, 8192, 16777215 }, { SEC, 8192, 16777215 },
+		{ 9001, 8192, 16777215 },
+	};
+	struct dualpi2_delay d = delay_new(10);
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		dualpi2_delay_add(&d, cases[i].delay_ns);
+		CHECK_EQ(d.short_ns, cases[i].short_ns);
+		CHECK_EQ(d.watch_ns, cases[i].watch_ns);
+	}
+}
+
+static void delay_counts_the_same_after_any_number_beyond(void)
+{
+	struct dualpi2_delay d = delay_new(10);
+
+	d.beyond = 1 << 20;
+	dualpi2_delay_add(&d, 18 << 10);
+	CHECK_EQ(dualpi2_delay_bucket(&d, 17), 1);
+	CHECK_EQ(d.max_ns, 18 << 10);
+	CHECK_EQ(d.beyond, 1 << 20);
+}
+
 static void delay_new_edges_begin_anew(void)
 {
 	struct dualpi2_delay d = delay_new(10);
@@ -179,6 +244,10 @@ static const struct unit_test delay_tests[] = {
 	TEST(delay_counter_goes_on_at_two_to_the_32),
 	TEST(delay_sum_wraps_at_two_to_the_64),
 	TEST(delay_maximum_is_that_of_any_bucket),
+	TEST(delay_one_more_than_the_greatest_is_the_greatest),
+	TEST(delay_beyond_the_last_bucket_is_in_none),
+	TEST(delay_is_looked_at_no_longer_than_need_be),
+	TEST(delay_counts_the_same_after_any_number_beyond),
 	TEST(delay_new_edges_begin_anew),
 	TEST(delay_unit_is_the_next_power_of_two),
 	TEST(delay_square_root_of_a_probability_is_the_least),

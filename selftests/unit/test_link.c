@@ -153,6 +153,9 @@ static void link_bytes_of_huge_packets_are_bounded(void)
 	CHECK_EQ(dualpi2_link_bytes(&link, DUALPI2_LINK_BYTES_MAX + 1), most);
 	CHECK(dualpi2_link_bytes(&link, DUALPI2_LINK_BYTES_MAX - 53) < most,
 	      "bounded too early");
+	link = link_framed(DUALPI2_FRAMING_NOATM, 0, 0);
+	CHECK_EQ(dualpi2_link_bytes(&link, U32_MAX), 4194304);
+	CHECK_EQ(dualpi2_link_bytes(&link, 4194303), 4194303);
 }
 
 /* Each segment with its own headers. */
@@ -196,6 +199,10 @@ static void link_gso_bytes_of_lying_headers_are_bounded(void)
 	CHECK_EQ(dualpi2_link_gso_bytes(&link, 42, 40, 1000), 42);
 	CHECK_EQ(dualpi2_link_gso_bytes(&link, 65535, 0, 1), 65535);
 	CHECK_EQ(dualpi2_link_gso_bytes(&link, 65535, 40, 65535), 65535);
+	/* 2^26 parts of a byte each, and each at the least length */
+	link.mpu_bytes = 256;
+	CHECK_EQ(dualpi2_link_gso_bytes(&link, 40 + (1U << 26), 40, 1),
+		 1ULL << 34);
 }
 
 /* ---- time of bytes ---- */
@@ -233,6 +240,7 @@ static void link_time_of_huge_packets_does_not_wrap(void)
 
 	CHECK_EQ(dualpi2_bytes_ns(slowest, U32_MAX), U32_MAX * 1000000ULL);
 	CHECK_EQ(dualpi2_bytes_ns(slowest, UINT64_MAX), U32_MAX * 1000000ULL);
+	CHECK_EQ(dualpi2_bytes_ns(slowest, 1ULL << 32), U32_MAX * 1000000ULL);
 	CHECK_EQ(dualpi2_bytes_ns(slowest, U32_MAX - 1),
 		 (U32_MAX - 1) * 1000000ULL);
 }
@@ -311,6 +319,27 @@ static void clock_waits_until_its_time_and_no_longer(void)
 	CHECK(dualpi2_clock_wait(&c, 5 * SEC), "a second one at once");
 	CHECK(dualpi2_clock_wait(&c, 5 * SEC + 1499999), "1 ns too early");
 	CHECK(!dualpi2_clock_wait(&c, 5 * SEC + 1500000), "too late");
+	CHECK(!dualpi2_clock_wait(&c, 5 * SEC + 1500001), "after its time");
+	CHECK(!dualpi2_clock_wait(&c, 60 * SEC), "a minute after its time");
+}
+
+/* Beyond LINK_BYTES_MAX, 2^22, the length does not count. */
+static void clock_of_huge_packets_is_bounded(void)
+{
+	static const struct { u64 bytes, ns; } cases[] = {
+		{ 4194303, 4194303000 }, { 4194304, 4194304000 },
+		{ 4194305, 4194304000 }, { 1ULL << 32, 4194304000 },
+		{ UINT64_MAX, 4194304000 },
+	};
+	struct dualpi2_link link = link_of(1000000, false);	/* 1 us a byte */
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct dualpi2_clock c = link_clock(&link, SEC);
+
+		dualpi2_clock_send(&link, &c, cases[i].bytes, SEC);
+		CHECK_EQ(c.next_ns, SEC + cases[i].ns);
+	}
 }
 
 /* No credit for time in which there was nothing to send. */
@@ -439,9 +468,8 @@ static void clock_change_neither_stalls_nor_bursts(void)
 		mtu_ns = dualpi2_bytes_ns(new.ns_per_byte_q20, LINK_MTU);
 		CHECK(c.next_ns <= now + mtu_ns, "stalls for %llu ns, %llu at most",
 		      (ull)(c.next_ns - now), (ull)mtu_ns);
-		CHECK(c.next_ns == old_next || c.next_ns == now + mtu_ns,
-		      "another time than the old one and the bound");
-		CHECK_EQ(c.next_ns < old_next, old_next > now + mtu_ns);
+		CHECK_EQ(c.next_ns, old_next < now + mtu_ns ? old_next :
+							     now + mtu_ns);
 		/* The packet after it is timed by the new rate. */
 		now = now > c.next_ns ? now : c.next_ns;
 		old_next = c.next_ns;
@@ -611,6 +639,16 @@ static void ingress_debt_is_paid_by_idle_time(void)
 	CHECK_EQ(c.owed_ns, 30 * MS);
 	dualpi2_clock_start(&link, &c, 2 * SEC);
 	CHECK_EQ(c.owed_ns, 0);
+	/* to a whole number of times that it has had before, too */
+	dualpi2_clock_drop(&link, &c, 1000);
+	dualpi2_clock_start(&link, &c, 4 * SEC);
+	CHECK_EQ(c.owed_ns, 0);
+	/* since boot, which is time 0 */
+	c = link_clock(&link, 0);
+	dualpi2_clock_drop(&link, &c, 3000);
+	dualpi2_clock_start(&link, &c, 2 * MS);
+	CHECK_EQ(c.owed_ns, MS);
+	CHECK_EQ(c.next_ns, 2 * MS);
 }
 
 /* Packets that leave 10 ms late wait for something else than the shaper. */
@@ -622,6 +660,8 @@ static void clock_is_the_cause_unless_packets_leave_late(void)
 	CHECK(dualpi2_clock_is_cause(&link, &c, SEC), "at its time");
 	CHECK(dualpi2_clock_is_cause(&link, &c, SEC + 10 * MS - 1), "late");
 	CHECK(!dualpi2_clock_is_cause(&link, &c, SEC + 10 * MS), "too late");
+	CHECK(!dualpi2_clock_is_cause(&link, &c, SEC + 11 * MS), "later");
+	CHECK(!dualpi2_clock_is_cause(&link, &c, 2 * SEC), "far too late");
 	CHECK(!dualpi2_clock_is_cause(&none, &c, SEC), "without a shaper");
 	dualpi2_clock_send(&link, &c, 1000, 2 * SEC);
 	CHECK(dualpi2_clock_is_cause(&link, &c, 2 * SEC), "after a late one");
@@ -758,6 +798,66 @@ static void drain_rate_without_the_time_of_a_pause(void)
 	}
 	seen = dualpi2_ns_bytes(d.ns_per_byte_q20, SEC);
 	CHECK(seen > 4900000 && seen < 5100000, "%llu bytes/s", (ull)seen);
+}
+
+/* Of a link that has another rate after each update, from boot on. */
+static void drain_rate_forgets_a_quarter_at_each_update(void)
+{
+	int i, k, n;
+
+	for (i = 0; i < 300; i++) {
+		long double ns = 0, bytes = 0;
+		struct dualpi2_drain d = {};
+		u64 now = unit_any(1, SEC);
+
+		for (k = 0; k < 30; k++) {
+			u32 slow = unit_between(1, 2000);
+			bool seen = false;
+
+			for (n = unit_between(1, 30); n; n--) {
+				u32 len = unit_between(60, 1514);
+				u64 gap = unit_between(1, (u64)len * slow);
+				bool left = unit_rnd() % 4;
+
+				dualpi2_drain_sent(&d, len, left, now);
+				now += gap;
+				ns += left ? gap : 0;
+				bytes += left ? len : 0;
+				seen |= left;
+			}
+			dualpi2_drain_update(&d, now);
+			if (!seen)
+				continue;
+			/* What remains is rounded up, and by up to 4 in all. */
+			CHECK(fabsl(d.ns_per_byte_q20 * bytes / (1 << 20) / ns -
+				    1) < 4 / bytes + 4 / ns + 0.00001L,
+			      "%llu / 2^20 ns a byte, not %Lf",
+			      (ull)d.ns_per_byte_q20, ns / bytes);
+			ns *= 0.75L;
+			bytes *= 0.75L;
+		}
+	}
+}
+
+/* 2^42 ns, or 73 minutes, are as much as any longer time. */
+static void drain_rate_of_a_link_that_stood_still_is_bounded(void)
+{
+	static const struct { u64 busy_ns, want; } cases[] = {
+		{ 1ULL << 41, (1ULL << 61) / 8000000 },
+		{ (1ULL << 42) - 8, ((1ULL << 62) - (8 << 20)) / 8000000 },
+		{ 1ULL << 42, (1ULL << 62) / 8000000 },
+		{ (1ULL << 42) + 8, (1ULL << 62) / 8000000 },
+		{ 1ULL << 60, (1ULL << 62) / 8000000 },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct dualpi2_drain d = {};
+
+		dualpi2_drain_sent(&d, 8000000, true, SEC);
+		dualpi2_drain_update(&d, SEC + cases[i].busy_ns);
+		CHECK_EQ(d.ns_per_byte_q20, cases[i].want);
+	}
 }
 
 static void drain_rate_of_any_link_stays_in_bounds(void)
@@ -1078,6 +1178,220 @@ static void burst_ends_with_a_pause_of_a_quarter_of_an_mtu(void)
 	CHECK_NEAR(p.b.sum / 5000, 1302510, 5);
 }
 
+/* Against a list of all arrivals.  A byte takes a whole number of ns, so that
+ * all is exact.
+ */
+static void burst_mean_is_that_of_a_list_of_arrivals(void)
+{
+	enum { ARRIVALS = 400 };
+	static u64 at[ARRIVALS];
+	static u32 len[ARRIVALS];
+	int i;
+
+	for (i = 0; i < 500; i++) {
+		u64 ns = unit_any(1, 20000), mean = 0, now;
+		u32 most_ns = unit_between(MS / 10, 100 * MS);
+		u32 mtu = unit_between(68, 9014);
+		u64 gap = ns * mtu / 4;
+		struct dualpi2_burst b = {};
+		u32 first = 0, n, k;
+
+		dualpi2_burst_update(&b, ns << 20, mtu, most_ns);
+		now = gap + unit_any(1, SEC);
+		for (n = 0; n < ARRIVALS; n++) {
+			u64 bytes = 0, sum = 0, run = 0;
+			u32 from = first;
+
+			at[n] = now;
+			len[n] = unit_between(60, 1514);
+			dualpi2_burst_arrive(&b, len[n], now);
+			now += unit_rnd() % 8 ? unit_between(0, gap) :
+						gap + unit_any(1, 50 * MS);
+			for (k = first; k <= n; k++) {
+				u64 behind = ns * (run - 1514);
+
+				if (k > from && at[k] - at[k - 1] > gap) {
+					behind -= at[k - 1] - at[from];
+					if (run > 2 * 1514 &&
+					    run * ns <= most_ns &&
+					    (s64)behind > 0)
+						sum += run * behind;
+					bytes += run;
+					run = 0;
+					from = k;
+				}
+				run += len[k];
+			}
+			/* What is too long before it ends is another matter. */
+			if (unit_rnd() % 16 || run * ns > most_ns)
+				continue;
+			dualpi2_burst_update(&b, ns << 20, mtu, most_ns);
+			if (bytes)
+				mean = (7 * mean + sum / bytes) / 8;
+			CHECK_EQ(b.mean_ns, mean);
+			CHECK_EQ(b.tolerated_ns, mean * 5 / 4 < most_ns ?
+						 mean * 5 / 4 : most_ns);
+			first = from;
+		}
+	}
+}
+
+/* Two packets that follow each other are no burst, with a byte more they are. */
+static void burst_is_more_than_two_packets(void)
+{
+	struct dualpi2_burst b = {}, was;
+
+	CHECK(dualpi2_burst_goes_on(&b, 1514, SEC), "without a rate");
+	CHECK_EQ(b.run_bytes | b.first_ns | b.last_ns, 0);
+	dualpi2_burst_update(&b, 1000 << 20, LINK_MTU, 10 * MS);
+	CHECK(dualpi2_burst_goes_on(&b, 1514, SEC), "the first one");
+	CHECK(dualpi2_burst_goes_on(&b, 1514, SEC + 5), "the second one");
+	CHECK_EQ(b.run_bytes, 3028);
+	CHECK(dualpi2_burst_goes_on(&b, 1515, 2 * SEC), "after two");
+	CHECK_EQ(b.sum_bytes, 3028);
+	CHECK_EQ(b.run_bytes, 1515);
+	CHECK_EQ(b.first_ns, 2 * SEC);
+	CHECK(dualpi2_burst_goes_on(&b, 1514, 2 * SEC + 7), "another one");
+	was = b;
+	CHECK(!dualpi2_burst_goes_on(&b, 100, 3 * SEC), "after a burst");
+	CHECK(!memcmp(&b, &was, sizeof(b)), "accounted for, and ends a burst");
+	dualpi2_burst_arrive(&b, 100, 3 * SEC);
+	CHECK_EQ(b.sum_bytes, 3028 + 3029);
+	/* All but the first MTU take 1.515 ms. */
+	CHECK_EQ(b.sum, 3029ULL * (1515000 - 7));
+	CHECK_EQ(b.run_bytes, 100);
+	CHECK_EQ(b.first_ns, 3 * SEC);
+	CHECK_EQ(b.last_ns, 3 * SEC);
+	CHECK(dualpi2_burst_goes_on(&b, 1514, 4 * SEC), "a lone one");
+	/* nor are they one by whoever else says that they have ended */
+	for (b.sum = 0, b.run_bytes = 1; b.run_bytes <= 3028;) {
+		u32 bytes = b.run_bytes;
+
+		dualpi2_burst_close(&b);
+		CHECK_EQ(b.sum, 0);
+		b.run_bytes = bytes + 1;
+	}
+}
+
+/* A quarter of an MTU's time may be less than a nanosecond. */
+static void burst_at_the_greatest_rate_comes_at_once(void)
+{
+	u64 per_byte = dualpi2_ns_per_byte_q20(DUALPI2_BANDWIDTH_MAX);
+	struct dualpi2_burst b = {};
+
+	dualpi2_burst_update(&b, per_byte, 300, 5 * MS);
+	CHECK_EQ(b.gap_ns, 0);
+	dualpi2_burst_arrive(&b, 300, SEC);
+	dualpi2_burst_arrive(&b, 9000, SEC);
+	CHECK_EQ(b.run_bytes, 9300);
+	dualpi2_burst_arrive(&b, 300, SEC + 1);
+	CHECK_EQ(b.run_bytes, 300);
+	CHECK_EQ(b.sum_bytes, 9300);
+	/* 7786 bytes */
+	CHECK_EQ(b.sum, 9300 * 62);
+}
+
+/* The one that is as long as may be is one, what is longer is load. */
+static void burst_as_long_as_may_be_is_one(void)
+{
+	u32 bytes;
+
+	for (bytes = 4999; bytes <= 5001; bytes++) {
+		struct dualpi2_burst b = {};
+
+		dualpi2_burst_update(&b, 1000 << 20, LINK_MTU, 5 * MS);
+		dualpi2_burst_arrive(&b, bytes, SEC);
+		dualpi2_burst_arrive(&b, 60, 2 * SEC);
+		CHECK_EQ(b.sum_bytes, bytes);
+		CHECK_EQ(b.sum, bytes > 5000 ? 0 :
+					       (u64)bytes * (bytes - 1514) * 1000);
+	}
+}
+
+/* One that is too long is load before it ends, and what follows begins where it
+ * was cut.
+ */
+static void burst_too_long_is_cut_at_the_update(void)
+{
+	struct dualpi2_burst b = {};
+
+	dualpi2_burst_update(&b, 1000 << 20, LINK_MTU, 5 * MS);
+	dualpi2_burst_arrive(&b, 4000, SEC);
+	dualpi2_burst_arrive(&b, 1000, SEC + 1000);
+	dualpi2_burst_update(&b, 1000 << 20, LINK_MTU, 5 * MS);
+	CHECK_EQ(b.run_bytes, 5000);
+	CHECK_EQ(b.first_ns, SEC);
+	dualpi2_burst_arrive(&b, 1, SEC + 2000);
+	b.mean_ns = 8000;
+	dualpi2_burst_update(&b, 1000 << 20, LINK_MTU, 5 * MS);
+	CHECK_EQ(b.mean_ns, 7000);
+	CHECK_EQ(b.run_bytes, 0);
+	CHECK_EQ(b.first_ns, SEC + 2000);
+	dualpi2_burst_arrive(&b, 4000, SEC + 2500);
+	dualpi2_burst_arrive(&b, 60, 2 * SEC);
+	CHECK_EQ(b.sum_bytes, 4000);
+	CHECK_EQ(b.sum, 4000ULL * ((4000 - 1514) * 1000 - 500));
+}
+
+/* A quarter more than what came, but not more than what may be. */
+static void burst_tolerance_ends_at_the_bound(void)
+{
+	struct dualpi2_burst b = {};
+	int i;
+
+	dualpi2_burst_update(&b, 8 << 20, LINK_MTU, 5 * MS);
+	for (i = 1; i <= 60; i++) {
+		dualpi2_burst_arrive(&b, 625000, i * SEC);
+		dualpi2_burst_arrive(&b, 60, i * SEC + SEC / 2);
+		dualpi2_burst_update(&b, 8 << 20, LINK_MTU, 5 * MS);
+		CHECK(b.tolerated_ns <= 5 * MS, "%u ns", b.tolerated_ns);
+	}
+	CHECK_EQ(b.tolerated_ns, 5 * MS);
+}
+
+/* Lengths and times that no traffic has: what is summed up stays below 2^61. */
+static void burst_sums_are_bounded(void)
+{
+	struct dualpi2_burst b = {}, full;
+
+	/* lengths: 2^26, although 100 ms are 10^8 bytes */
+	dualpi2_burst_update(&b, 1 << 20, LINK_MTU, 100 * MS);
+	dualpi2_burst_arrive(&b, 1 << 26, SEC);
+	dualpi2_burst_arrive(&b, (1 << 26) + 1, 2 * SEC);
+	CHECK_EQ(b.sum, (u64)(1 << 26) * ((1 << 26) - 1514));
+	dualpi2_burst_arrive(&b, 60, 3 * SEC);
+	CHECK_EQ(b.sum_bytes, (1 << 27) + 1);
+	CHECK_EQ(b.sum, (u64)(1 << 26) * ((1 << 26) - 1514));
+	/* that of one run of packets */
+	dualpi2_burst_arrive(&b, U32_MAX - 61, 3 * SEC);
+	CHECK_EQ(b.run_bytes, U32_MAX - 1);
+	dualpi2_burst_arrive(&b, 1, 3 * SEC);
+	CHECK_EQ(b.run_bytes, U32_MAX);
+	dualpi2_burst_arrive(&b, U32_MAX, 3 * SEC);
+	CHECK_EQ(b.run_bytes, U32_MAX);
+	/* of all: another one as long as there are less than 2^32 bytes */
+	b.sum_bytes = (1ULL << 32) - 1;
+	dualpi2_burst_arrive(&b, 60, 4 * SEC);
+	CHECK_EQ(b.sum_bytes, (2ULL << 32) - 2);
+	CHECK(!dualpi2_burst_goes_on(&b, 60, 5 * SEC), "with more");
+	b.sum_bytes = (1ULL << 32) - 1;
+	CHECK(dualpi2_burst_goes_on(&b, 60, 5 * SEC), "with less");
+	b.sum_bytes = 1ULL << 32;
+	full = b;
+	CHECK(!dualpi2_burst_goes_on(&b, 60, 6 * SEC), "with as much");
+	dualpi2_burst_arrive(&b, 1 << 26, 6 * SEC);
+	dualpi2_burst_arrive(&b, 60, 7 * SEC);
+	CHECK_EQ(b.sum_bytes, full.sum_bytes);
+	CHECK_EQ(b.sum, full.sum);
+	CHECK_EQ(b.run_bytes, 60);
+	/* and the time that each waits for: 2^28 ns */
+	b = (struct dualpi2_burst) {};
+	dualpi2_burst_update(&b, 1000000ULL << 20, LINK_MTU, U32_MAX);
+	dualpi2_burst_arrive(&b, 4000, SEC);
+	dualpi2_burst_arrive(&b, 4000, 100 * SEC);
+	CHECK_EQ(b.sum, 4000ULL << 28);
+}
+
 static void burst_of_anything_stays_in_bounds(void)
 {
 	int i, k;
@@ -1181,6 +1495,54 @@ static void tolerate_beyond_the_ramp_moves_and_widens_it(void)
 	}
 }
 
+static void tolerate_same_ramp(const struct dualpi2_ramp *got,
+			       const struct dualpi2_ramp *want)
+{
+	CHECK_EQ(got->min_ns, want->min_ns);
+	CHECK_EQ(got->max_ns, want->max_ns);
+	CHECK_EQ(got->slope, want->slope);
+}
+
+/* While Classic packets wait another ramp holds, but not for bursts; it is that of
+ * the parameters again when they are over, and after a reset.
+ */
+static void tolerate_bursts_in_shared_queues_as_well(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p;
+	struct dualpi2_vars v;
+
+	cfg.bandwidth = 5000000;
+	p = unit_params(&cfg);
+	v = unit_vars(&p);
+	CHECK_EQ(p.ramp.min_ns, 800000);
+	CHECK_EQ(p.ramp.max_ns, 1200000);
+	CHECK_EQ(p.shared_ramp.min_ns, 480000);
+	CHECK_EQ(p.shared_ramp.max_ns, 720000);
+	tolerate_same_ramp(&v.ramp, &p.ramp);
+	tolerate_same_ramp(&v.shared_ramp, &p.shared_ramp);
+	dualpi2_tolerate(&p, &v, 3 * MS);
+	CHECK_EQ(v.ramp.min_ns, 3 * MS);
+	CHECK_EQ(v.ramp.max_ns, 3 * MS + 3 * MS / 4);
+	tolerate_same_ramp(&v.shared_ramp, &v.ramp);
+	dualpi2_tolerate(&p, &v, MS);
+	tolerate_same_ramp(&v.ramp, &p.ramp);
+	tolerate_same_ramp(&v.shared_ramp, &p.shared_ramp);
+	dualpi2_tolerate(&p, &v, 3 * MS);
+	dualpi2_vars_init(&p, &v, LINK_MTU, SEC);
+	tolerate_same_ramp(&v.ramp, &p.ramp);
+	tolerate_same_ramp(&v.shared_ramp, &p.shared_ramp);
+	/* a quarter of the burst, which is more than the ramp's 400 us */
+	dualpi2_tolerate(&p, &v, 2 * MS);
+	CHECK_EQ(v.ramp.max_ns, 2 * MS + MS / 2);
+	/* up to the begin of the ramp, which is not the one of shared queues */
+	cfg.step_thresh_us = 10000;
+	p = unit_params(&cfg);
+	dualpi2_tolerate(&p, &v, 8 * MS);
+	tolerate_same_ramp(&v.ramp, &p.ramp);
+	tolerate_same_ramp(&v.shared_ramp, &p.shared_ramp);
+}
+
 static void tolerate_no_bursts_with_a_step_in_packets(void)
 {
 	struct dualpi2_config cfg = unit_config();
@@ -1244,6 +1606,7 @@ static void nqb_limit_is_ten_milliseconds_of_the_rate(void)
 	CHECK_NEAR(dualpi2_nqb_bytes(dualpi2_ns_per_byte_q20(302900)), 3029, 1);
 	most = dualpi2_ns_per_byte_q20(DUALPI2_BANDWIDTH_MAX);
 	CHECK_NEAR(dualpi2_nqb_bytes(most), 1250000000, 125000);
+	CHECK_EQ(dualpi2_nqb_bytes(1 << 20), 10000000);	/* 1 ns a byte */
 	/* A link that was seen may be faster than any that can be set. */
 	CHECK_EQ(dualpi2_nqb_bytes(1), INT32_MAX);
 	for (i = 0; i < 20000; i++) {
@@ -1260,6 +1623,7 @@ static void link_rate_for_reports_is_the_rate(void)
 	int i;
 
 	CHECK_EQ(dualpi2_rate(0), 0);
+	CHECK_EQ(dualpi2_rate(1 << 20), 1000000000);	/* 1 ns a byte */
 	for (i = 0; i < 20000; i++) {
 		u64 rate = link_any_rate();
 
@@ -1327,9 +1691,13 @@ static void limit_follows_the_rate(void)
 		cfg.memory_limit_is_set = true;
 		cfg.memory_limit_bytes = 77;
 		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 1514), 77);
+		CHECK_EQ(dualpi2_limit_pkts(&cfg), cases[i].pkts);
 		cfg.limit_is_set = true;
 		cfg.limit_pkts = 3;
 		CHECK_EQ(dualpi2_limit_pkts(&cfg), 3);
+		cfg.memory_limit_is_set = false;
+		CHECK_EQ(dualpi2_limit_pkts(&cfg), 3);
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 1514), 3 * 2 * 1514);
 	}
 }
 
@@ -1361,6 +1729,7 @@ static const struct unit_test link_tests[] = {
 	TEST(link_bytes_of_a_time_invert_the_time_of_bytes),
 	TEST(clock_never_drifts),
 	TEST(clock_waits_until_its_time_and_no_longer),
+	TEST(clock_of_huge_packets_is_bounded),
 	TEST(clock_idle_time_gives_no_burst),
 	TEST(clock_late_packets_are_made_up_for_up_to_a_bound),
 	TEST(clock_any_interval_holds_the_rate_and_one_packet),
@@ -1380,6 +1749,8 @@ static const struct unit_test link_tests[] = {
 	TEST(drain_rate_follows_the_link),
 	TEST(drain_rate_of_queues_that_never_hold_two_is_unknown),
 	TEST(drain_rate_without_the_time_of_a_pause),
+	TEST(drain_rate_forgets_a_quarter_at_each_update),
+	TEST(drain_rate_of_a_link_that_stood_still_is_bounded),
 	TEST(drain_rate_of_any_link_stays_in_bounds),
 	TEST(burst_smooth_arrivals_leave_the_ramp_alone),
 	TEST(burst_random_arrivals_leave_the_ramp_alone),
@@ -1392,9 +1763,17 @@ static const struct unit_test link_tests[] = {
 	TEST(burst_none_without_rate_or_bound),
 	TEST(burst_bound_that_falls_holds_at_once),
 	TEST(burst_ends_with_a_pause_of_a_quarter_of_an_mtu),
+	TEST(burst_mean_is_that_of_a_list_of_arrivals),
+	TEST(burst_is_more_than_two_packets),
+	TEST(burst_at_the_greatest_rate_comes_at_once),
+	TEST(burst_as_long_as_may_be_is_one),
+	TEST(burst_too_long_is_cut_at_the_update),
+	TEST(burst_tolerance_ends_at_the_bound),
+	TEST(burst_sums_are_bounded),
 	TEST(burst_of_anything_stays_in_bounds),
 	TEST(tolerate_below_the_ramp_changes_nothing),
 	TEST(tolerate_beyond_the_ramp_moves_and_widens_it),
+	TEST(tolerate_bursts_in_shared_queues_as_well),
 	TEST(tolerate_no_bursts_with_a_step_in_packets),
 	TEST(nqb_is_what_the_list_says_and_not_l4s),
 	TEST(nqb_limit_is_ten_milliseconds_of_the_rate),

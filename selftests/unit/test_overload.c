@@ -109,6 +109,25 @@ static void overload_ends_after_the_hold_when_it_fell_below(void)
 	CHECK_EQ(v.overload_since_ns, 101 + hold);
 }
 
+/* Eight updates, however long they take. */
+static void overload_hold_of_long_periods_does_not_wrap(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p;
+	struct dualpi2_vars v;
+
+	cfg.tupdate_us = 4000000;
+	p = unit_params(&cfg);
+	v = unit_vars(&p);
+	overload_at(&p, &v, ONE, 10);
+	overload_at(&p, &v, 0, SEC);
+	overload_at(&p, &v, 0, 33 * SEC - 1);
+	CHECK(v.overload, "before the hold is over");
+	overload_at(&p, &v, 0, 33 * SEC);
+	CHECK(!v.overload, "after the hold");
+	CHECK_EQ(v.overload_last_ns, SEC - 10);
+}
+
 static void overload_that_comes_back_within_the_hold_goes_on(void)
 {
 	struct dualpi2_params p = unit_params_k(2);
@@ -424,6 +443,23 @@ static void report_time_without_follows_a_shorter_period(void)
 	dualpi2_report_change(&p, &lazy, &v, 21 * SEC + 1);
 	overload_reports(&lazy, &v, 22 * SEC, DUALPI2_REPORT_BEGIN,
 			 21 * SEC + 1, SEC - 1, 1);
+}
+
+/* Right after boot as well; and then, though reports are an hour apart, each second. */
+static void report_is_asked_for_when_its_time_is_over(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p;
+	struct dualpi2_vars v;
+
+	cfg.report_us = 3600000000U;
+	p = unit_params(&cfg);
+	v = unit_vars(&p);
+	overload_at(&p, &v, ONE, 5 * MS);
+	overload_reports(&p, &v, 5 * MS, DUALPI2_REPORT_BEGIN, 5 * MS, 0, 1);
+	CHECK_EQ(dualpi2_report_wait_ns(&p, &v, 6 * MS), 3600 * SEC - MS);
+	CHECK_EQ(dualpi2_report_wait_ns(&p, &v, 3600 * SEC + 5 * MS), SEC);
+	CHECK_EQ(dualpi2_report_wait_ns(&p, &v, 4000 * SEC), SEC);
 }
 
 static void report_switched_on_tells_of_what_goes_on_only(void)
@@ -780,6 +816,7 @@ static const struct unit_test overload_tests[] = {
 	TEST(overload_with_p_cmax_enters_there),
 	TEST(overload_p_cmax_of_a_quarter_is_the_default),
 	TEST(overload_ends_after_the_hold_when_it_fell_below),
+	TEST(overload_hold_of_long_periods_does_not_wrap),
 	TEST(overload_that_comes_back_within_the_hold_goes_on),
 	TEST(overload_of_a_queue_that_ran_empty_ends_with_it),
 	TEST(overload_of_an_empty_queue_ends_the_same_if_watched),
@@ -792,6 +829,7 @@ static const struct unit_test overload_tests[] = {
 	TEST(report_never_seen_in_overload_is_an_end),
 	TEST(report_none_when_off_and_none_of_that_time_later),
 	TEST(report_time_without_follows_a_shorter_period),
+	TEST(report_is_asked_for_when_its_time_is_over),
 	TEST(report_switched_on_tells_of_what_goes_on_only),
 	TEST(report_storm_keeps_the_period_and_adds_up),
 	TEST(overload_without_drop_holds_base_at_its_edge),

@@ -23,6 +23,10 @@ static void config_default_is_that_of_rfc_and_paper(void)
 	CHECK_EQ(cfg.c_protection_pct, 10);
 	CHECK_EQ(cfg.ecn_mask, 1);
 	CHECK_EQ(cfg.signal, DUALPI2_SIGNAL_RECUR);
+	CHECK_EQ(cfg.burst_max_us, 5000);
+	CHECK_EQ(cfg.hist_c_us, 64);
+	CHECK_EQ(cfg.hist_l_us, 8);
+	CHECK_EQ(cfg.report_us, 1000000);
 	CHECK(!cfg.memory_limit_is_set && !cfg.ramp_is_set && !cfg.drop_early,
 	      "set by default");
 	CHECK(cfg.drop_overload && cfg.split_gso && cfg.l4s, "not by default");
@@ -50,6 +54,21 @@ static void config_limits_exclude_harm(void)
 	/* 2^32 - 1 stands for "by delay" in the parameters. */
 	CHECK_EQ(DUALPI2_STEP_THRESH_PKTS_MAX, 4294967294U);
 	CHECK_EQ(DUALPI2_C_PROTECTION_MAX, 100);
+	CHECK_EQ(DUALPI2_P_CMAX_PCT_MAX, 100);
+	CHECK_EQ(DUALPI2_HIST_US_MIN, 1);
+	CHECK_EQ(DUALPI2_HIST_US_MAX, 16384);
+	CHECK_EQ(DUALPI2_REPORT_US_MIN, 100000);	/* ten a second */
+}
+
+/* 8 kbit/s to 1 Tbit/s, and link layers as tc-stab(8) and others know them. */
+static void config_limits_of_the_link(void)
+{
+	CHECK_EQ(DUALPI2_BANDWIDTH_MIN * 8, 8000);
+	CHECK_EQ(DUALPI2_BANDWIDTH_MAX * 8, 1000000000000);
+	CHECK(DUALPI2_OVERHEAD_MIN == -64, "%d", DUALPI2_OVERHEAD_MIN);
+	CHECK_EQ(DUALPI2_OVERHEAD_MAX, 256);
+	CHECK_EQ(DUALPI2_MPU_MAX, 256);
+	CHECK_EQ(DUALPI2_BURST_MAX_US_MAX, 100000);
 }
 
 /* drops of one call are bounded (C19), and the bound is no limit to p_C = 1/k^2
@@ -212,6 +231,26 @@ static void ramp_default_width_is_40_percent_of_the_threshold(void)
 	}
 }
 
+/* At any threshold, and only where the rate is known. */
+static void ramp_of_shared_queues_is_at_60_percent(void)
+{
+	u32 us;
+
+	for (us = 0; us <= DUALPI2_TIME_MAX_US; us += 1 + us / 100) {
+		struct dualpi2_config cfg = unit_config();
+		struct dualpi2_params p;
+
+		cfg.step_thresh_us = us;
+		p = unit_params(&cfg);
+		CHECK(!memcmp(&p.shared_ramp, &p.ramp, sizeof(p.ramp)),
+		      "another ramp at %u us", us);
+		cfg.bandwidth = 5000000;
+		p = unit_params(&cfg);
+		CHECK_EQ(p.shared_ramp.min_ns, p.ramp.min_ns * 3ULL / 5);
+		CHECK_EQ(p.shared_ramp.max_ns, p.ramp.max_ns * 3ULL / 5);
+	}
+}
+
 static void ramp_any_delay_is_monotone_and_within_0_to_1(void)
 {
 	int i, j;
@@ -296,6 +335,7 @@ static void native_ok_floor_is_more_than_th_len_packets(void)
 			      least);
 			CHECK(dualpi2_native_ok(&p, least + 1), "%u packets",
 			      least + 1);
+			CHECK(dualpi2_native_ok(&p, U32_MAX), "any more");
 		} else {
 			CHECK(!dualpi2_native_ok(&p, U32_MAX - 1),
 			      "U32_MAX - 1 packets");
@@ -368,6 +408,7 @@ static void memory_set_by_user_ignores_limit_and_mtu(void)
 static const struct unit_test params_tests[] = {
 	TEST(config_default_is_that_of_rfc_and_paper),
 	TEST(config_limits_exclude_harm),
+	TEST(config_limits_of_the_link),
 	TEST(config_drops_per_dequeue_leave_room_for_any_real_overload),
 	TEST(params_default_matches_configuration),
 	TEST(params_flags_follow_configuration),
@@ -377,6 +418,7 @@ static const struct unit_test params_tests[] = {
 	TEST(ramp_narrow_slope_is_exact),
 	TEST(params_overload_edges_are_exact),
 	TEST(ramp_default_width_is_40_percent_of_the_threshold),
+	TEST(ramp_of_shared_queues_is_at_60_percent),
 	TEST(ramp_any_delay_is_monotone_and_within_0_to_1),
 	TEST(ramp_step_marks_only_above_the_threshold),
 	TEST(ramp_step_in_packets_ignores_delay),

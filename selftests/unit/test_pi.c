@@ -563,6 +563,25 @@ static void pi_idle_counts_65535_periods_at_most(void)
 	CHECK_EQ(v.base_q32, ONE - (size * U32_MAX >> 16));
 }
 
+/* and is quiet until then */
+static void pi_begins_at_zero_and_is_due_after_tupdate(void)
+{
+	struct dualpi2_params p = unit_params_k(2);
+	struct dualpi2_vars v;
+
+	memset(&v, 0, sizeof(v));
+	v.base_q32 = ONE;
+	v.credit = 5;
+	dualpi2_vars_init(&p, &v, 9014, 3 * SEC);
+	CHECK_EQ(v.base_q32 | v.classic_q32 | v.coupled_q32 | v.delay_ns, 0);
+	CHECK_EQ(v.updated_ns, 3 * SEC);
+	CHECK_EQ(v.due_ns, 3 * SEC + 16 * MS);
+	CHECK(v.credit == -80 * 9014, "%d", v.credit);
+	CHECK(v.credit_start == -80 * 9014, "%d", v.credit_start);
+	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, SEC, 0), "C");
+	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 0), "L");
+}
+
 static const struct unit_test pi_tests[] = {
 	TEST(pi_vectors_match),
 	TEST(pi_random_inputs_match_formula),
@@ -584,4 +603,5 @@ static const struct unit_test pi_tests[] = {
 	TEST(idle_huge_gaps_do_no_harm),
 	TEST(idle_from_zero_stays_zero),
 	TEST(pi_idle_counts_65535_periods_at_most),
+	TEST(pi_begins_at_zero_and_is_due_after_tupdate),
 };

@@ -691,6 +691,47 @@ static void verdict_is_quiet_to_the_begin_of_the_ramp(void)
 	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 0), "L, early");
 }
 
+/* Without an end, for any time that a packet may wait; and where the ramp begins
+ * as late as it can.
+ */
+static void verdict_is_quiet_for_any_time(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p = unit_params(&cfg);
+	struct dualpi2_vars v = unit_vars(&p);
+	u64 years = 146 * 31557600ULL * SEC;
+
+	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, years, 0), "C");
+	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, years, 0), "L");
+	dualpi2_tolerate(&p, &v, U32_MAX);
+	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, U32_MAX, 0), "to it");
+	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 1ULL << 32, 0), "beyond");
+}
+
+/* With a shaper the time of what is behind counts, to the nanosecond, up to the
+ * length that may be multiplied; without one it does not.
+ */
+static void verdict_is_quiet_with_so_much_behind(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p = unit_params(&cfg);
+	struct dualpi2_vars v = unit_vars(&p);
+
+	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 1ULL << 40), "no shaper");
+	cfg.bandwidth = 1000000000;	/* 1 ns a byte */
+	p = unit_params(&cfg);
+	v = unit_vars(&p);
+	CHECK_EQ(p.shared_ramp.min_ns, 480000);
+	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 480000), "480 us");
+	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 480001), "and 1 ns");
+	cfg.bandwidth = DUALPI2_BANDWIDTH_MAX;
+	p = unit_params(&cfg);
+	v = unit_vars(&p);
+	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 1 << 22), "4 MiB");
+	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, (1 << 22) + 1), "more");
+	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 1ULL << 63), "2^63");
+}
+
 static const struct unit_test verdict_tests[] = {
 	TEST(verdict_every_profile_evenly_spaced_follows_rfc),
 	TEST(verdict_every_profile_random_follows_rfc),
@@ -705,4 +746,6 @@ static const struct unit_test verdict_tests[] = {
 	TEST(verdict_exempt_packets_leave_no_debt),
 	TEST(verdict_passes_what_is_quiet),
 	TEST(verdict_is_quiet_to_the_begin_of_the_ramp),
+	TEST(verdict_is_quiet_for_any_time),
+	TEST(verdict_is_quiet_with_so_much_behind),
 };
