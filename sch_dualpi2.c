@@ -50,7 +50,7 @@
 #define CREATE_TRACE_POINTS
 #include <trace/dualpi2.h>
 
-#define DUALPI2_VERSION		"2.3.0"
+#define DUALPI2_VERSION		"2.4.0"
 
 /* Tags of a frame that are looked through on the way to the IP header. */
 #define DUALPI2_VLAN_TAGS_MAX	8
@@ -167,12 +167,13 @@ struct dualpi2_sched_data {
 	struct tcf_block *block;
 };
 
-#ifdef CONFIG_64BIT
-static_assert(offsetofend(struct dualpi2_sched_data, vars.credit_start) <= 128);
-static_assert(offsetof(struct dualpi2_sched_data, fifo) % 64 == 0);
-static_assert(sizeof(struct dualpi2_fifo) % 64 == 0);
-static_assert(offsetofend(struct dualpi2_fifo, stats.delay.shift) <= 128);
-#endif
+/* Where kernels have no debugging in their locks. */
+#define DUALPI2_LAYOUT(_holds)						\
+	static_assert(sizeof(long) < 8 || sizeof(spinlock_t) > 4 || (_holds))
+DUALPI2_LAYOUT(offsetofend(struct dualpi2_sched_data, vars.credit_start) <= 128);
+DUALPI2_LAYOUT(offsetof(struct dualpi2_sched_data, fifo) % 64 == 0);
+DUALPI2_LAYOUT(sizeof(struct dualpi2_fifo) % 64 == 0);
+DUALPI2_LAYOUT(offsetofend(struct dualpi2_fifo, stats.delay.shift) <= 128);
 
 static const struct genl_multicast_group dualpi2_genl_groups[] = {
 	{ .name = DUALPI2_GENL_GROUP },
@@ -498,14 +499,15 @@ static void dualpi2_set_quick(struct dualpi2_sched_data *q)
 		q->detour &= ~DUALPI2_DETOUR_LINK;
 }
 
-/* Whether the core may send a packet that finds empty queues past them; filters
- * have to see each one.  This is for root qdiscs; others are not asked.
+/* Whether the core may send a packet that finds empty queues past them.  Filters
+ * have to see each one; the core itself ends this when one is added.  It asks root
+ * qdiscs and the children of mq alone.
  */
 static void dualpi2_set_bypass(struct Qdisc *sch)
 {
 	const struct dualpi2_sched_data *q = qdisc_priv(sch);
 
-	if (q->config.bypass && !q->block)
+	if (q->config.bypass && !rcu_access_pointer(q->filter_list))
 		sch->flags |= TCQ_F_CAN_BYPASS;
 	else
 		sch->flags &= ~TCQ_F_CAN_BYPASS;
@@ -591,6 +593,17 @@ static bool dualpi2_is_empty(const struct dualpi2_sched_data *q)
 {
 	return !q->fifo[DUALPI2_QUEUE_C].list.head &&
 	       !q->fifo[DUALPI2_QUEUE_L].list.head;
+}
+
+/* No packet is queued, nor is one out of its queue for a parent to peek at.  What
+ * the device gave back was sent, or went past empty queues.
+ */
+static bool dualpi2_is_idle(struct Qdisc *sch)
+{
+	const struct dualpi2_sched_data *q = qdisc_priv(sch);
+
+	return dualpi2_is_empty(q) &&
+	       (!sch->q.qlen || !(q->detour & DUALPI2_DETOUR_PEEKED));
 }
 
 /* All that statistics cost on the packet path is in the four functions of this
@@ -1049,10 +1062,10 @@ static noinline int dualpi2_enqueue_any(struct sk_buff *skb, struct Qdisc *sch,
 		return ret;
 	}
 
-	/* A packet that a parent has peeked at may be there all the same. */
 	if (dualpi2_is_empty(q)) {
 		dualpi2_clock_start(&q->params.link, &q->clock, now_ns);
-		if (!sch->q.qlen && dualpi2_pi_is_due(&q->vars, now_ns))
+		if (dualpi2_is_idle(sch) &&
+		    dualpi2_pi_is_due(&q->vars, now_ns))
 			dualpi2_update(sch, now_ns);
 	}
 	if (skb_is_gso(skb) && dualpi2_is_to_split(q, skb))
@@ -1821,7 +1834,7 @@ static u64 dualpi2_now(struct Qdisc *sch)
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	u64 now_ns = ktime_get_ns();
 
-	if (!sch->q.qlen && dualpi2_pi_is_due(&q->vars, now_ns))
+	if (dualpi2_is_idle(sch) && dualpi2_pi_is_due(&q->vars, now_ns))
 		dualpi2_pi_idle(&q->params, &q->vars, now_ns);
 	return now_ns;
 }
@@ -1850,12 +1863,6 @@ static int dualpi2_put_report(struct sk_buff *msg, const struct Qdisc *sch,
 	return 0;
 }
 
-/* Time of the clock on the wall at a moment of the monotonic one. */
-static u64 dualpi2_real_ns(u64 at_ns, u64 now_ns)
-{
-	return ktime_get_real_ns() - (now_ns - at_ns);
-}
-
 /* Tell whoever listens.  One that finds no memory is lost, as is one that finds
  * nobody listening.
  */
@@ -1864,7 +1871,7 @@ static void dualpi2_send_report(const struct Qdisc *sch,
 				const struct dualpi2_overload_report *report,
 				u64 now_ns)
 {
-	u64 since_ns = dualpi2_real_ns(report->since_ns, now_ns);
+	u64 since_ns = ktime_get_real_ns() - (now_ns - report->since_ns);
 	struct sk_buff *msg = genlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
 
 	if (!msg)
@@ -2203,6 +2210,7 @@ static u32 dualpi2_marks(const struct tc_dualpi2_queue_xstats *x)
 static struct {
 	struct dualpi2_sched_data q;
 	u64 now_ns;
+	u64 real_ns;	/* the clock on the wall at that time */
 	u64 head_age_ns[DUALPI2_QUEUES];
 } dualpi2_snapshot;
 static DEFINE_SPINLOCK(dualpi2_snapshot_lock);
@@ -2217,6 +2225,7 @@ static void dualpi2_take_snapshot(struct Qdisc *sch)
 	spin_lock(&dualpi2_snapshot_lock);
 	sch_tree_lock(sch);
 	dualpi2_snapshot.now_ns = dualpi2_now(sch);
+	dualpi2_snapshot.real_ns = ktime_get_real_ns();
 	for (queue = 0; queue < DUALPI2_QUEUES; queue++)
 		dualpi2_snapshot.head_age_ns[queue] =
 			dualpi2_head_age_ns(&q->fifo[queue],
@@ -2348,7 +2357,8 @@ static int dualpi2_put_overload(struct sk_buff *skb)
 		.count = v->overload_count,
 		.total_ns = dualpi2_overload_ns(v, now_ns),
 		.start_ns = v->overload_count ?
-			    dualpi2_real_ns(v->overload_since_ns, now_ns) : 0,
+			    dualpi2_snapshot.real_ns -
+			    (now_ns - v->overload_since_ns) : 0,
 		.duration_ns = v->overload ?
 			       dualpi2_overload_present_ns(v, now_ns) :
 			       v->overload_last_ns,
@@ -2427,7 +2437,7 @@ static void dualpi2_unbind_filter(struct Qdisc *sch, unsigned long cl)
 }
 
 /* Most instances never have a filter, and a block is larger than a small qdisc: the
- * first request about filters makes it.  Who only looks has no extack.
+ * first request about filters makes it.  A dump, which has no extack, makes none.
  */
 static struct tcf_block *dualpi2_tcf_block(struct Qdisc *sch, unsigned long cl,
 					   struct netlink_ext_ack *extack)
@@ -2437,11 +2447,8 @@ static struct tcf_block *dualpi2_tcf_block(struct Qdisc *sch, unsigned long cl,
 	if (cl)
 		return NULL;
 	if (!q->block && extack &&
-	    !tcf_block_get(&q->block, &q->filter_list, sch, extack)) {
-		sch_tree_lock(sch);
-		dualpi2_set_bypass(sch);
-		sch_tree_unlock(sch);
-	}
+	    tcf_block_get(&q->block, &q->filter_list, sch, extack))
+		return NULL;
 	return q->block;
 }
 

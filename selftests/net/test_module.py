@@ -336,7 +336,7 @@ def passed(bed):
 
 @test("R16")
 def bypass_is_for_empty_root_queues_without_filters():
-    """Off, on and off again; looking for filters does not end it, a request that may add one does, for good."""
+    """Off, on and off again; requests about filters do not end it, a filter does, until it is asked for anew."""
     def put(flags, **knobs):
         expect_equal(lib.tc_request(bed.netns, lib.RTM_NEWQDISC, flags, "out", "10:", "root", "dualpi2",
                                     pack(**knobs)), (0, ""), f"dualpi2 at the root, {knobs}")
@@ -350,12 +350,16 @@ def bypass_is_for_empty_root_queues_without_filters():
             put(0, bypass=bypass)
             expect_equal(passed(bed), (40, 40 * (not bypass), 40), f"the same after a change to bypass {bypass}")
         expect_equal(lib.tc("filter show dev out parent 10:", bed.netns).stdout.strip(), "", "filters")
-        expect_equal(passed(bed), (40, 0, 40), "the same after a look at the filters")
+        for request in ("get", "del"):
+            lib.tc(f"filter {request} dev out parent 10: protocol all prio 1 handle 1 u32", bed.netns, check=False)
+        expect_equal(passed(bed), (40, 0, 40), "the same after requests about filters that are not there")
         bed.filter("matchall classid 10:1")
         expect_equal(passed(bed), (40, 40, 40), "the same with a filter")
+        put(0, bypass=1)
+        expect_equal(passed(bed), (40, 40, 40), "the same with a filter after a change")
         bed.no_filter()
         put(0, bypass=1)
-        expect_equal(passed(bed), (40, 40, 40), "the same after it is gone")
+        expect_equal(passed(bed), (40, 0, 40), "the same after it is gone and a change")
     with Bed(bypass=1) as bed:
         expect_equal(passed(bed), (40, 40, 40), "the same below htb")
 

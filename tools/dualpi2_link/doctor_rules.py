@@ -183,10 +183,19 @@ class Target:
         return total
 
     def passed(self, what="packets"):
-        """Packets, or "bytes", that bypass sent past the queues: the kernel counts them, dualpi2 does not."""
-        own = "forwarded" if what == "packets" else "forwarded_bytes"
-        return sum(max(one["seen"][what] - one["seen"]["l4s"][own] - one["seen"]["classic"][own], 0)
-                   for one in self.all if one["seen"] and one["options"].get("bypass"))
+        """Packets, or "bytes", that bypass sent past the queues: the kernel counts them, dualpi2 does not.
+
+        Packets are at most so many: the kernel counts the segments of one that is queued whole. Bytes are exact.
+        """
+        total = 0
+        for one in self.all:
+            seen = one["seen"]
+            if seen and one["options"].get("bypass"):
+                left = seen["bytes"] - seen["l4s"]["forwarded_bytes"] - seen["classic"]["forwarded_bytes"]
+                if what == "packets" and left > 0:
+                    left = seen["packets"] - seen["l4s"]["forwarded"] - seen["classic"]["forwarded"]
+                total += max(left, 0)
+        return total
 
     @property
     def packets(self):
@@ -210,7 +219,7 @@ class Target:
     def queued(self):
         """Did packets wait?"""
         # Delays are those of the others: they say nothing of a link where most went past.
-        mostly_passed = 2 * self.passed() > self.packets
+        mostly_passed = 2 * self.passed("bytes") > self.bytes
         return any(one["waiting"] >= WAITING_SHARE for one in self.all) or any(
             seen[queue].get("p95_ns", 0) > WAITED_NS and not mostly_passed or seen[queue]["marked"]
             or seen[queue]["dropped"] for seen in self.seen for queue in ("l4s", "classic"))
