@@ -191,8 +191,8 @@ def module_of_the_kernel_is_told_by_version_and_by_statistics():
 @test
 def older_module_of_ours_has_no_shaper():
     facts = healthy()
-    facts["module"].update(version="2.2.0", ours="3.1.0", installed_version="2.2.0", sources=["2.2.0"])
-    first(facts, "module-not-ours", "an old one of this project (version 2.2.0)", "dualpi2-dkms_3.1.0_all.deb")
+    facts["module"].update(version="2.2.0", ours="2.9.0", installed_version="2.2.0", sources=["2.2.0"])
+    first(facts, "module-not-ours", "an old one of this project (version 2.2.0)", "dualpi2-dkms_2.9.0_all.deb")
     facts["module"]["sources"] = ["2.2.0", "2.10.0"]
     first(facts, "module-not-ours", "dkms install sch-dualpi2/2.10.0")
     facts["module"]["installed_version"] = "2.10.0"
