@@ -34,7 +34,7 @@ NOT_IDLE = "if (ratio > DUALPI2_LATE_MAX_RATIO)"
 # at the end of a qdisc, which has just been ended; an overload that was over before it began; the tracepoint, as above;
 # 4 GiB within one update; a GSO packet no longer than its headers (the unit tests do both); an IP header beyond 64 KiB.
 NOT_HERE = ("high[bucket]++;", "kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);",
-            "if (kind != DUALPI2_REPORT_NONE)", ".overload = q->vars.overload,",
+            "if (kind != DUALPI2_REPORT_NONE)", "const struct tc_dualpi2_overload overload = {",
             "dualpi2_trace(sch, skb, sojourn_ns, verdict);", "b->run_bytes = 0;",
             "if (b->sum_bytes >= DUALPI2_BURSTS_BYTES_MAX)", "return dualpi2_link_bytes(link, ip_bytes);",
             "if (offset < 0 || offset > U16_MAX)")
@@ -42,7 +42,7 @@ NOT_HERE = ("high[bucket]++;", "kind = dualpi2_report_next(&q->params, &q->vars,
 CONTROL = re.compile(r"^dualpi2_(change|init|destroy|dump|dump_stats|parse|parse_nest|parse_knob|refuse|marks|leaf|"
                      r"find|bind_filter|unbind_filter|tcf_block|walk|module_init|module_exit|params_init|config_init|ramp_us|"
                      r"dump_class|dump_class_stats|counters|dropped|xstats|queue_xstats|now|put_\w+|send_report|"
-                     r"report_work|real_ns|set_edges|sqrt_q32|hist_shift|delay_init|delay_bucket|delay_count|"
+                     r"report_work|take_snapshot|set_edges|sqrt_q32|hist_shift|delay_init|delay_bucket|delay_count|"
                      r"report_next|report_wait_ns|overload_ns|overload_present_ns)$")
 
 
