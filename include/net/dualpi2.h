@@ -1514,7 +1514,7 @@ static inline void dualpi2_delay_add(struct dualpi2_delay *d, u64 delay_ns)
 		if (unlikely(delay_ns > d->watch_ns)) {
 			if (dualpi2_delay_is_new(d, delay_ns))
 				return;
-			/* Only the greatest so far can be below that. */
+			/* The greatest so far may be in a short bucket. */
 			number |= d->first_ns;
 		}
 		octave = dualpi2_highest_bit(number);

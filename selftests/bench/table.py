@@ -112,13 +112,14 @@ def cell(name, load, least):
 
 
 def options_of(result):
-    """{option: {codepoint: (what a packet costs more with it, spread)}}, of ours."""
+    """{option, and where if not below prio: {codepoint: (what a packet costs more with it, spread)}}, of ours."""
     found = {}
     for load, least, spread in rows(result):
         place, _, option = load.partition(": ")
         if option:
             without = min(result["loads"][place][OURS])
-            found.setdefault(option, {})[place.rsplit(", ", 1)[1]] = (least[OURS] - without, spread[OURS])
+            where = "" if place.startswith("below prio, ") else f" ({place.split(', ')[0]})"
+            found.setdefault(option + where, {})[place.rsplit(", ", 1)[1]] = (least[OURS] - without, spread[OURS])
     return found
 
 
@@ -138,7 +139,8 @@ def compared(result):
     if missing := [n for n in SUBJECTS if n not in names]:
         lines += [f"Left out: {', '.join(missing)}.", ""]
     if options := options_of(result):
-        lines += [f"| {OURS} below prio, queue empty | Classic | L4S | spread |", "|---|---:|---:|---:|"]
+        lines += [f"| {OURS} below prio, or (elsewhere), queue empty | Classic | L4S | spread |",
+                  "|---|---:|---:|---:|"]
         for option, costs in options.items():
             lines.append(f"| {option} | " + " | ".join(f"{costs[word][0]:+.0f}" for word in ("Classic", "L4S")) +
                          f" | {max(s for _, s in costs.values()):.1f} |")

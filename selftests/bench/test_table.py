@@ -113,6 +113,9 @@ LOADS = {
     "below prio, queue empty, L4S": {"pfifo": [2000, 2000], "codel": [2150, 2151], "dualpi2": [2451, 2450]},
     "below prio, queue empty, Classic: no_nqb": {"dualpi2": [2390, 2390]},
     "below prio, queue empty, L4S: no_nqb": {"dualpi2": [2455, 2456]},
+    "root, queue empty, L4S": {"no qdisc": [1700, 1700], "pfifo": [1900, 1900], "dualpi2": [2310, 2310]},
+    "root, queue empty, Classic: bypass": {"dualpi2": [2050, 2050]},
+    "root, queue empty, L4S: bypass": {"dualpi2": [2070, 2070]},
 }
 
 
@@ -123,7 +126,7 @@ def qdiscs_are_held_against_no_qdisc_at_the_root_and_pfifo_below():
     assert ("\n| root, queue empty, Classic | 1700 | 1900 (+200)* | 1950 (+250)* | 2300 (+600) | no qdisc | 2.0 |\n"
             in text), text
     assert "\n| below prio, queue empty, Classic | - | 2000 | 2150 (+150) | 2400 (+400) | pfifo | 1.0 |\n" in text, text
-    assert "\n| no_nqb | -10 | +5 | 1.0 |\n" in text, text
+    assert "\n| no_nqb | -10 | +5 | 1.0 |\n| bypass (root) | -250 | -240 | 0.0 |\n" in text, text
     assert "Left out: fq_codel, pie, fq, cake, in-tree." in text, text
 
 
