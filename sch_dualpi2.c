@@ -2,9 +2,10 @@
 /*
  * dualpi2: Dual Queue Coupled AQM (RFC 9332) for L4S and Classic traffic.
  *
- * This file binds the algorithm to the kernel: packets and their ECN field, the
- * two queues, accounts, netlink.  It owns the clock and the random numbers.
- * What is decided, and by which formula, is in include/net/dualpi2.h.
+ * This file binds the algorithm to the kernel: classification, the two queues,
+ * accounts, netlink.  It owns the clock and the random numbers.  What is decided,
+ * and by which formula, is in include/net/dualpi2.h, how a packet is read and
+ * marked in include/glue/dualpi2_packet.h.
  *
  * There is no timer.  The PI controller is updated by the first dequeue after
  * tupdate, and makes up for idle time at the first enqueue into empty queues,
@@ -20,14 +21,9 @@
 
 #include <linux/errno.h>
 #include <linux/hrtimer.h>
-#include <linux/if_arp.h>
 #include <linux/if_ether.h>
-#include <linux/if_vlan.h>
-#include <linux/ip.h>
-#include <linux/ipv6.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
-#include <linux/ppp_defs.h>
 #include <linux/prandom.h>
 #include <linux/random.h>
 #include <linux/skbuff.h>
@@ -36,7 +32,6 @@
 #include <linux/types.h>
 #include <linux/udp.h>
 #include <linux/workqueue.h>
-#include <net/dsfield.h>
 #include <net/genetlink.h>
 #include <net/inet_ecn.h>
 #include <net/netlink.h>
@@ -45,15 +40,14 @@
 #include <net/sch_generic.h>
 #include <uapi/linux/dualpi2.h>
 #include <net/dualpi2.h>
+#include <glue/dualpi2_knob.h>
+#include <glue/dualpi2_packet.h>
 #include <compat/compat.h>
 
 #define CREATE_TRACE_POINTS
 #include <trace/dualpi2.h>
 
 #define DUALPI2_VERSION		"2.4.0"
-
-/* Tags of a frame that are looked through on the way to the IP header. */
-#define DUALPI2_VLAN_TAGS_MAX	8
 
 /* Classes that a filter or skb->priority can name, as in Linux 7.x; the third,
  * and from a filter any other, is the Classic queue.
@@ -65,13 +59,10 @@ enum dualpi2_class {
 	DUALPI2_CLASS_CLASSIC,
 };
 
-#define DUALPI2_CB_ECN		0x03	/* enum dualpi2_ecn: what it came with */
+/* Flags of struct dualpi2_cb, besides those of all qdiscs. */
 #define DUALPI2_CB_L		BIT(2)	/* in the L4S queue */
 #define DUALPI2_CB_NATIVE_OK	BIT(3)	/* see dualpi2_native_ok() */
-#define DUALPI2_CB_IPV6		BIT(4)	/* with DUALPI2_CB_OFFSET */
 #define DUALPI2_CB_NQB		BIT(5)	/* in the L4S queue for its DSCP */
-#define DUALPI2_CB_LONGER	BIT(6)	/* counts for more than it is */
-#define DUALPI2_CB_OFFSET	BIT(7)	/* ip_offset says where IP is */
 #define DUALPI2_CB_PROFILE	8	/* shift of enum dualpi2_profile */
 
 /* In a time of arrival, which makes the packet seem to have waited for ages: there
@@ -93,15 +84,6 @@ enum dualpi2_drop {
 	DUALPI2_DROPPED_PURGE,
 	DUALPI2_DROPS,
 	DUALPI2_ADMITTED = DUALPI2_DROPS
-};
-
-/* What a packet in the queues carries in its 20 private bytes. */
-struct dualpi2_cb {
-	u64 queued_ns;	/* DUALPI2_QUEUED_SPECIAL, perhaps */
-	u16 flags;	/* DUALPI2_CB_* */
-	u16 ip_offset;	/* of the IP header, or what is there, from skb->data;
-			 * else, most often, it is at the network header
-			 */
 };
 
 /* Account of one queue.  What the packet path need not count follows from this:
@@ -188,20 +170,6 @@ static struct genl_family dualpi2_genl_family __ro_after_init = {
 	.mcgrps		= dualpi2_genl_groups,
 	.n_mcgrps	= ARRAY_SIZE(dualpi2_genl_groups),
 };
-
-static struct dualpi2_cb *dualpi2_cb(const struct sk_buff *skb)
-{
-	qdisc_cb_private_validate(skb, sizeof(struct dualpi2_cb));
-	return (struct dualpi2_cb *)qdisc_skb_cb(skb)->data;
-}
-
-static u32 dualpi2_ip_offset(const struct sk_buff *skb)
-{
-	const struct dualpi2_cb *cb = dualpi2_cb(skb);
-
-	return (cb->flags & DUALPI2_CB_OFFSET) ? cb->ip_offset :
-						      skb_network_offset(skb);
-}
 
 static u64 dualpi2_fifo_bytes(const struct dualpi2_fifo *fifo)
 {
@@ -291,140 +259,6 @@ static u64 dualpi2_decision_bits(struct dualpi2_sched_data *q, u64 now_ns)
 	return now_ns << 32 | (u32)now_ns;
 }
 
-/* Offset of what follows the VLAN tags of an Ethernet frame.  Where the frame
- * carries tags in band, the network header is not to be trusted: after a bridge
- * took an outer tag out of the frame it is at the inner tag, and on a VLAN
- * device without REORDER_HDR it is behind it.
- *
- * Return: offset from skb->data and the type in *proto, or -1.
- */
-static int dualpi2_skip_tags(const struct sk_buff *skb, __be16 *proto)
-{
-	int offset = offsetof(struct ethhdr, h_proto), tags;
-	__be16 buf, *type;
-
-	if (!skb->dev || skb->dev->type != ARPHRD_ETHER ||
-	    !skb_mac_header_was_set(skb) || skb_mac_offset(skb))
-		return -1;
-	for (tags = 0; tags <= DUALPI2_VLAN_TAGS_MAX; tags++) {
-		type = skb_header_pointer(skb, offset, sizeof(buf), &buf);
-		if (!type)
-			return -1;
-		if (!eth_type_vlan(*type)) {
-			*proto = *type;
-			return offset + sizeof(buf);
-		}
-		offset += VLAN_HLEN;
-	}
-	return -1;
-}
-
-/* Offset of what a PPPoE session frame carries, with its type in *proto. */
-static int dualpi2_skip_pppoe(const struct sk_buff *skb, int offset,
-			      __be16 *proto)
-{
-	struct {
-		u8 version_type;
-		u8 code;
-		__be16 session;
-		__be16 length;
-		__be16 protocol;
-	} __packed buf, *hdr;
-
-	hdr = skb_header_pointer(skb, offset, sizeof(buf), &buf);
-	if (!hdr || hdr->version_type != 0x11 || hdr->code)
-		return -1;
-	if (hdr->protocol == htons(PPP_IP))
-		*proto = htons(ETH_P_IP);
-	else if (hdr->protocol == htons(PPP_IPV6))
-		*proto = htons(ETH_P_IPV6);
-	else
-		return -1;
-	return offset + sizeof(buf);
-}
-
-/* Find the outermost IP header, without writing or moving anything.
- *
- * Return: its DSCP and ECN field, -1 if there is none that can be read.  The
- * place is left in the packet's control block.
- */
-static int dualpi2_read_dsfield(const struct sk_buff *skb, struct dualpi2_cb *cb)
-{
-	union {
-		struct iphdr v4;
-		struct ipv6hdr v6;
-	} buf;
-	int offset = skb_network_offset(skb);
-	__be16 proto = skb->protocol;
-
-	cb->flags |= DUALPI2_CB_OFFSET;
-	cb->ip_offset = offset;
-	/* Some kernels have no type for what a packet socket sends on a VLAN
-	 * device (5.10): then the frame says it.
-	 */
-	if (eth_type_vlan(proto) || !proto)
-		offset = dualpi2_skip_tags(skb, &proto);
-	if (offset >= 0 && proto == htons(ETH_P_PPP_SES))
-		offset = dualpi2_skip_pppoe(skb, offset, &proto);
-	if (offset < 0 || offset > U16_MAX)
-		return -1;
-
-	if (proto == htons(ETH_P_IP)) {
-		const struct iphdr *ip;
-
-		ip = skb_header_pointer(skb, offset, sizeof(buf.v4), &buf.v4);
-		if (!ip || ip->version != 4 || ip->ihl < 5)
-			return -1;
-		cb->ip_offset = offset;
-		return ip->tos;
-	}
-	if (proto == htons(ETH_P_IPV6)) {
-		const struct ipv6hdr *ip;
-
-		ip = skb_header_pointer(skb, offset, sizeof(buf.v6), &buf.v6);
-		if (!ip || ip->version != 6)
-			return -1;
-		cb->ip_offset = offset;
-		cb->flags |= DUALPI2_CB_IPV6;
-		return ipv6_get_dsfield(ip);
-	}
-	return -1;
-}
-
-/* Set CE on a packet that has an ECT codepoint.  Only here is its header made
- * writable, which separates it from clones of it elsewhere.
- *
- * Return: false if that was not possible; the packet is as before.
- */
-static bool dualpi2_set_ce(struct sk_buff *skb)
-{
-	const struct dualpi2_cb *cb = dualpi2_cb(skb);
-	unsigned int offset = dualpi2_ip_offset(skb);
-	struct iphdr *ip;
-	bool ipv6;
-
-	ipv6 = (cb->flags & DUALPI2_CB_OFFSET) ?
-	       cb->flags & DUALPI2_CB_IPV6 :
-	       skb->protocol == htons(ETH_P_IPV6);
-
-	if (skb_shared(skb) ||
-	    skb_ensure_writable(skb, offset + (ipv6 ? sizeof(struct ipv6hdr) :
-						      sizeof(struct iphdr))))
-		return false;
-	if (ipv6) {
-		IP6_ECN_set_ce(skb, (struct ipv6hdr *)(skb->data + offset));
-		return true;
-	}
-	ip = (struct iphdr *)(skb->data + offset);
-	IP_ECN_set_ce(ip);
-	/* The sum over a header is never +0, so its complement, which some
-	 * updates come to, is to be the other zero (RFC 1624, section 3).
-	 */
-	if (ip->check == CSUM_MANGLED_0)
-		ip->check = 0;
-	return true;
-}
-
 /* What skb->priority or a filter says of a packet (RFC 9331 5.4: before the ECN
  * field does).
  *
@@ -435,8 +269,8 @@ static int dualpi2_local_class(struct sk_buff *skb, struct Qdisc *sch, int *ret)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct tcf_proto *filters;
-	struct tcf_result res;
-	u32 minor;
+	u32 minor, classid;
+	int found;
 
 	/* Qdiscs that the core attaches by itself have no handle. */
 	if (sch->handle && TC_H_MAJ(skb->priority) == sch->handle) {
@@ -450,27 +284,12 @@ static int dualpi2_local_class(struct sk_buff *skb, struct Qdisc *sch, int *ret)
 	if (!filters)
 		return DUALPI2_CLASS_NONE;
 
-	res.classid = 0;
-	switch (dualpi2_compat_classify(skb, filters, &res)) {
-	case TC_ACT_UNSPEC:
+	found = dualpi2_filter(skb, filters, &classid, ret);
+	if (found < 0)
+		return found;
+	if (!found)
 		return DUALPI2_CLASS_NONE;
-	case TC_ACT_STOLEN:
-	case TC_ACT_QUEUED:
-	case TC_ACT_TRAP:
-		*ret = NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
-		return -1;
-	case TC_ACT_SHOT:
-		*ret = NET_XMIT_SUCCESS | __NET_XMIT_BYPASS;
-		return -1;
-#ifdef TC_ACT_CONSUMED
-	case TC_ACT_CONSUMED:
-		*ret = NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
-		return -2;
-#endif
-	default:
-		break;
-	}
-	return min_t(u32, TC_H_MIN(res.classid), DUALPI2_CLASS_CLASSIC);
+	return min_t(u32, TC_H_MIN(classid), DUALPI2_CLASS_CLASSIC);
 }
 
 static u16 dualpi2_flags(const struct dualpi2_config *cfg,
@@ -513,8 +332,8 @@ static void dualpi2_set_bypass(struct Qdisc *sch)
 		sch->flags &= ~TCQ_F_CAN_BYPASS;
 }
 
-/* The DSCP and ECN field of nearly all packets: IPv4 or IPv6 in the linear part,
- * and nothing decides on them but their ECN field.
+/* The DSCP and ECN field of nearly all packets, if nothing decides on them but their
+ * ECN field.
  *
  * Return: -1 if it takes more to tell.
  */
@@ -522,27 +341,15 @@ static __always_inline int dualpi2_quick_dsfield(const struct sk_buff *skb,
 						 struct Qdisc *sch)
 {
 	const struct dualpi2_sched_data *q = qdisc_priv(sch);
-	const u8 *ip = skb_network_header(skb);
-	int len = skb_tail_pointer(skb) - ip;
-	u32 dsfield;
+	int dsfield;
 
-	if (unlikely(rcu_access_pointer(q->filter_list) || ip < skb->data ||
+	if (unlikely(rcu_access_pointer(q->filter_list) ||
 		     (skb->priority > TC_H_MIN_MASK &&
 		      TC_H_MAJ(skb->priority) == sch->handle)))
 		return -1;
-	if (likely(skb->protocol == htons(ETH_P_IP))) {
-		if (unlikely(len < (int)sizeof(struct iphdr) ||
-			     (u8)(ip[0] - 0x45) > 0x4f - 0x45))
-			return -1;
-		dsfield = ((const struct iphdr *)ip)->tos;
-	} else {
-		if (unlikely(skb->protocol != htons(ETH_P_IPV6) ||
-			     len < (int)sizeof(struct ipv6hdr) ||
-			     ip[0] >> 4 != 6))
-			return -1;
-		dsfield = ipv6_get_dsfield((const struct ipv6hdr *)ip);
-	}
-	if (dsfield >= q->nqb_from && (q->nqb >> (dsfield >> 2) & 1))
+	dsfield = dualpi2_plain_dsfield(skb);
+	if (dsfield < 0 || ((u32)dsfield >= q->nqb_from &&
+			    (q->nqb >> (dsfield >> 2) & 1)))
 		return -1;
 	return dsfield;
 }
@@ -890,43 +697,6 @@ static int dualpi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 				 memory_used);
 }
 
-/* Length on the link of a frame of so many bytes, by a size table as tc-stab(8)
- * describes it.  The core does this for whole packets and exports nothing.
- */
-static unsigned int dualpi2_stab_bytes(const struct qdisc_size_table *stab,
-				       unsigned int frame_bytes)
-{
-	const struct tc_sizespec *spec = &stab->szopts;
-	s64 bytes = (s64)frame_bytes + spec->overhead;
-	u32 slot, tsize = spec->tsize;
-
-	if (tsize) {
-		slot = max_t(s64, bytes + spec->cell_align, 0) >> spec->cell_log;
-		bytes = stab->data[slot % tsize];
-		if (slot >= tsize)
-			bytes += (u64)stab->data[tsize - 1] * (slot / tsize);
-		/* The greatest shift is 30, so that this cannot overflow. */
-		bytes = min_t(s64, bytes, QDISC_PKT_LEN_MAX) << spec->size_log;
-	}
-	return clamp_t(s64, bytes, 1, QDISC_PKT_LEN_MAX);
-}
-
-/* A segment becomes a packet of its own, as long on the link as the root
- * qdisc's size table, if it has one, makes any other packet.
- */
-static void dualpi2_init_segment(struct sk_buff *seg, const struct Qdisc *sch,
-				 const struct dualpi2_cb *cb)
-{
-	const struct Qdisc *root = rcu_dereference_bh(sch->dev_queue->qdisc);
-	const struct qdisc_size_table *stab = rcu_dereference_bh(root->stab);
-
-	skb_mark_not_on_list(seg);
-	qdisc_skb_cb(seg)->pkt_len =
-		stab ? dualpi2_stab_bytes(stab, seg->len) : seg->len;
-	dualpi2_compat_init_segment(seg);
-	*dualpi2_cb(seg) = *cb;
-}
-
 /* Let a queued packet count as so many bytes more than it has, everywhere. */
 static void dualpi2_lengthen(struct Qdisc *sch, struct sk_buff *skb, s32 bytes)
 {
@@ -952,7 +722,6 @@ static void dualpi2_lengthen(struct Qdisc *sch, struct sk_buff *skb, s32 bytes)
 static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 			       u64 now_ns, struct sk_buff **to_free)
 {
-	netdev_features_t features = netif_skb_features(skb);
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	unsigned int orig_len = qdisc_pkt_len(skb);
 	struct sk_buff *segs, *seg, *next, *last = NULL;
@@ -960,9 +729,8 @@ static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 	unsigned int bytes = 0;
 	int queued = 0;
 
-	segs = skb_gso_segment(skb, features & ~NETIF_F_GSO_MASK);
+	segs = dualpi2_split(skb);
 	if (IS_ERR(segs)) {
-		dualpi2_compat_init_segment(skb);
 		q->gso_failed++;
 		return qdisc_drop(skb, sch, to_free);
 	}
@@ -1147,12 +915,6 @@ dualpi2_fifo_pop(struct dualpi2_sched_data *q, struct dualpi2_fifo *fifo)
 	if (unlikely(dualpi2_cb(skb)->flags & DUALPI2_CB_NQB))
 		q->nqb_bytes -= qdisc_pkt_len(skb);
 	return skb;
-}
-
-static void dualpi2_leave(struct Qdisc *sch, struct sk_buff *skb)
-{
-	qdisc_qstats_backlog_dec(sch, skb);
-	WRITE_ONCE(sch->q.qlen, sch->q.qlen - 1);
 }
 
 /* What the native marker goes by: the delay behind this packet where the rate is
@@ -1484,40 +1246,8 @@ static struct sk_buff *dualpi2_peek(struct Qdisc *sch)
 	return skb;
 }
 
-/**
- * struct dualpi2_knob - an attribute that sets a number of the configuration
- * @len: its length in bytes, 1, 4 or 8; 0: no knob
- * @offset: of the number in struct dualpi2_config, of the same length
- * @or_zero: 0 is in range, too
- * @is_any: of 8 bytes any number is in range
- * @min: least value; below 0: the number is signed, of 4 bytes
- * @max: greatest value
- * @range: what a user is told who left the range
- * @length: who sent another length
- * @twice: who sent it twice
- */
-struct dualpi2_knob {
-	u8 len;
-	u8 offset;
-	bool or_zero;
-	bool is_any;
-	s64 min;
-	s64 max;
-	const char *range;
-	const char *length;
-	const char *twice;
-};
-
-#define DUALPI2_KNOB_WITH(_zero, _member, _min, _max, _name, _range) {	\
-	.len = sizeof(((struct dualpi2_config *)0)->_member),		\
-	.offset = offsetof(struct dualpi2_config, _member),		\
-	.or_zero = (_zero),						\
-	.min = (_min),							\
-	.max = (_max),							\
-	.range = "dualpi2: " _name " must be " _range,			\
-	.length = "dualpi2: attribute of wrong length: " _name,		\
-	.twice = "dualpi2: attribute given twice: " _name,		\
-}
+#define DUALPI2_KNOB_WITH(_zero, ...)					\
+	DUALPI2_KNOB_OF("dualpi2", struct dualpi2_config, _zero, __VA_ARGS__)
 
 #define DUALPI2_KNOB(...)		DUALPI2_KNOB_WITH(false, __VA_ARGS__)
 #define DUALPI2_KNOB_OR_ZERO(...)	DUALPI2_KNOB_WITH(true, __VA_ARGS__)
@@ -1630,6 +1360,22 @@ static const struct dualpi2_knob dualpi2_ext_knobs[TCA_DUALPI2_EXT_MAX + 1] = {
 		DUALPI2_KNOB(bypass, 0, 1, "bypass", "0 or 1"),
 };
 
+static const struct dualpi2_knobs dualpi2_options = {
+	.knobs = dualpi2_knobs,
+	.max = TCA_DUALPI2_MAX,
+	.nest = TCA_DUALPI2_EXT,
+	.nest_twice = "dualpi2: extension given twice",
+	.unknown = "dualpi2: unknown attribute",
+	.left_over = "dualpi2: bytes left over after the attributes",
+};
+
+static const struct dualpi2_knobs dualpi2_extension = {
+	.knobs = dualpi2_ext_knobs,
+	.max = TCA_DUALPI2_EXT_MAX,
+	.unknown = "dualpi2: unknown attribute",
+	.left_over = "dualpi2: bytes left over after the attributes",
+};
+
 /* The messages name these, the algorithm defines them. */
 static_assert(DUALPI2_LIMIT_PKTS_MIN == 1 && DUALPI2_MEMORY_LIMIT_MIN == 1);
 static_assert(DUALPI2_TIME_MAX_US == 4294967 && DUALPI2_TARGET_US_MIN == 1);
@@ -1646,96 +1392,7 @@ static_assert(DUALPI2_FRAMING_RAW == (int)TC_DUALPI2_FRAMING_RAW &&
 	      DUALPI2_FRAMING_ATM == (int)TC_DUALPI2_FRAMING_ATM &&
 	      DUALPI2_FRAMING_PTM == (int)TC_DUALPI2_FRAMING_PTM);
 static_assert(DUALPI2_SIGNAL_RANDOM == (int)TC_DUALPI2_SIGNAL_RANDOM);
-static_assert(DUALPI2_ECN_CE == (int)INET_ECN_CE &&
-	      DUALPI2_ECN_ECT1 == (int)INET_ECN_ECT_1);
 static_assert(sizeof(struct dualpi2_config) <= U8_MAX);
-static_assert(sizeof(bool) == 1);
-
-static int dualpi2_refuse(struct netlink_ext_ack *extack,
-			  const struct nlattr *attr, const char *why)
-{
-	if (extack) {
-		extack->_msg = why;
-		extack->bad_attr = attr;
-	}
-	return -EINVAL;
-}
-
-static int dualpi2_parse_knob(const struct nlattr *attr,
-			      const struct dualpi2_knob *knob,
-			      struct dualpi2_config *cfg,
-			      struct netlink_ext_ack *extack)
-{
-	void *to = (u8 *)cfg + knob->offset;
-	bool in_range;
-	u64 value;
-
-	if (nla_len(attr) != knob->len)
-		return dualpi2_refuse(extack, attr, knob->length);
-	if (knob->len == sizeof(u64))
-		value = nla_get_u64(attr);
-	else if (knob->len == sizeof(u8))
-		value = nla_get_u8(attr);
-	else
-		value = knob->min < 0 ? (u64)nla_get_s32(attr) :
-					nla_get_u32(attr);
-	if (knob->is_any)
-		in_range = true;
-	else if (knob->min < 0)
-		in_range = (s64)value >= knob->min && (s64)value <= knob->max;
-	else
-		in_range = (value >= (u64)knob->min &&
-			    value <= (u64)knob->max) ||
-			   (knob->or_zero && !value);
-	if (!in_range)
-		return dualpi2_refuse(extack, attr, knob->range);
-	if (knob->len == sizeof(u64))
-		*(u64 *)to = value;
-	else if (knob->len == sizeof(u8))
-		*(u8 *)to = value;
-	else
-		*(u32 *)to = value;
-	return 0;
-}
-
-/* Take over the knobs of one nest.  Each may come once: two values for one knob
- * are a mistake, and the user cannot know which one would count.
- *
- * Return: 0 and the types that came in *seen, or a negative error number.
- */
-static int dualpi2_parse_nest(const struct nlattr *nest,
-			      const struct dualpi2_knob *knobs, int max,
-			      struct dualpi2_config *cfg, u32 *seen,
-			      struct netlink_ext_ack *extack)
-{
-	const struct nlattr *attr;
-	int rem, err;
-
-	*seen = 0;
-	nla_for_each_nested(attr, nest, rem) {
-		int type = nla_type(attr);
-
-		if (type == TCA_DUALPI2_EXT && knobs == dualpi2_knobs)
-			type = TCA_DUALPI2_UNSPEC;
-		else if (type > max || !knobs[type].len)
-			return dualpi2_refuse(extack, attr,
-					      "dualpi2: unknown attribute");
-		if (*seen & BIT(type))
-			return dualpi2_refuse(extack, attr, type ?
-					      knobs[type].twice :
-					      "dualpi2: extension given twice");
-		*seen |= BIT(type);
-		if (type == TCA_DUALPI2_UNSPEC)
-			continue;
-		err = dualpi2_parse_knob(attr, &knobs[type], cfg, extack);
-		if (err)
-			return err;
-	}
-	if (rem > 0)
-		return dualpi2_refuse(extack, nest,
-				      "dualpi2: bytes left over after the attributes");
-	return 0;
-}
 
 /* Apply a request to a copy of the configuration. */
 static int dualpi2_parse(struct nlattr *opt, struct dualpi2_config *cfg,
@@ -1745,8 +1402,7 @@ static int dualpi2_parse(struct nlattr *opt, struct dualpi2_config *cfg,
 	u32 seen, ext_seen;
 	int rem, err;
 
-	err = dualpi2_parse_nest(opt, dualpi2_knobs, TCA_DUALPI2_MAX, cfg,
-				 &seen, extack);
+	err = dualpi2_parse_knobs(opt, &dualpi2_options, cfg, &seen, extack);
 	if (err)
 		return err;
 
@@ -1766,9 +1422,8 @@ static int dualpi2_parse(struct nlattr *opt, struct dualpi2_config *cfg,
 	nla_for_each_nested(attr, opt, rem) {
 		if (nla_type(attr) != TCA_DUALPI2_EXT)
 			continue;
-		err = dualpi2_parse_nest(attr, dualpi2_ext_knobs,
-					 TCA_DUALPI2_EXT_MAX, cfg, &ext_seen,
-					 extack);
+		err = dualpi2_parse_knobs(attr, &dualpi2_extension, cfg,
+					  &ext_seen, extack);
 		if (err)
 			return err;
 		if (ext_seen & BIT(TCA_DUALPI2_EXT_RAMP_US))

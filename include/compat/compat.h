@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What kernels from 5.10 on lack of the newest one, or name otherwise.  It is
- * included after all kernel headers.  Kbuild probes the headers for each
+ * included after all kernel headers.  probes.mk probes the headers for each
  * DUALPI2_HAVE_*, because stable kernels get features at odd versions.
  */
 #ifndef _DUALPI2_COMPAT_H

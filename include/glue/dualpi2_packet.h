@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What qdiscs of this project do with a packet: find its IP header and ECN field
+ * whatever is around them, set CE, make a segment of a GSO packet a packet of its
+ * own, ask the filters.  The queues, the locks and their own accounts are the
+ * qdisc's.
+ *
+ * Everything here runs under the root qdisc's lock, or for a packet that is not
+ * queued yet, and takes nothing over.
+ */
+#ifndef _GLUE_DUALPI2_PACKET_H
+#define _GLUE_DUALPI2_PACKET_H
+
+#include <linux/err.h>
+#include <linux/if_arp.h>
+#include <linux/if_ether.h>
+#include <linux/if_vlan.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/netdevice.h>
+#include <linux/ppp_defs.h>
+#include <linux/skbuff.h>
+#include <net/dsfield.h>
+#include <net/inet_ecn.h>
+#include <net/pkt_cls.h>
+#include <net/sch_generic.h>
+#include <net/dualpi2.h>
+#include <compat/compat.h>
+
+/* Tags of a frame that are looked through on the way to the IP header. */
+#define DUALPI2_VLAN_TAGS_MAX	8
+
+/* Flags of struct dualpi2_cb; the other bits are each qdisc's. */
+#define DUALPI2_CB_ECN		0x03	/* enum dualpi2_ecn: what it came with */
+#define DUALPI2_CB_IPV6		BIT(4)	/* with DUALPI2_CB_OFFSET */
+#define DUALPI2_CB_LONGER	BIT(6)	/* counts for more than it is */
+#define DUALPI2_CB_OFFSET	BIT(7)	/* ip_offset says where IP is */
+
+/* A codepoint is read as the one, and used as the other. */
+static_assert(DUALPI2_ECN_CE == (int)INET_ECN_CE &&
+	      DUALPI2_ECN_ECT1 == (int)INET_ECN_ECT_1);
+
+/* What a packet in the queues carries in its 20 private bytes. */
+struct dualpi2_cb {
+	u64 queued_ns;	/* sch_dualpi2.c keeps a flag in it */
+	u16 flags;	/* DUALPI2_CB_* */
+	u16 ip_offset;	/* of the IP header, or what is there, from skb->data;
+			 * else, most often, it is at the network header
+			 */
+	u32 own;	/* each qdisc's; segments of a GSO packet inherit it */
+};
+
+static inline struct dualpi2_cb *dualpi2_cb(const struct sk_buff *skb)
+{
+	qdisc_cb_private_validate(skb, sizeof(struct dualpi2_cb));
+	return (struct dualpi2_cb *)qdisc_skb_cb(skb)->data;
+}
+
+static inline u32 dualpi2_ip_offset(const struct sk_buff *skb)
+{
+	const struct dualpi2_cb *cb = dualpi2_cb(skb);
+
+	return (cb->flags & DUALPI2_CB_OFFSET) ? cb->ip_offset :
+						      skb_network_offset(skb);
+}
+
+/* Offset of what follows the VLAN tags of an Ethernet frame.  Where the frame
+ * carries tags in band, the network header is not to be trusted: after a bridge
+ * took an outer tag out of the frame it is at the inner tag, and on a VLAN
+ * device without REORDER_HDR it is behind it.
+ *
+ * Return: offset from skb->data and the type in *proto, or -1.
+ */
+static inline int dualpi2_skip_tags(const struct sk_buff *skb, __be16 *proto)
+{
+	int offset = offsetof(struct ethhdr, h_proto), tags;
+	__be16 buf, *type;
+
+	if (!skb->dev || skb->dev->type != ARPHRD_ETHER ||
+	    !skb_mac_header_was_set(skb) || skb_mac_offset(skb))
+		return -1;
+	for (tags = 0; tags <= DUALPI2_VLAN_TAGS_MAX; tags++) {
+		type = skb_header_pointer(skb, offset, sizeof(buf), &buf);
+		if (!type)
+			return -1;
+		if (!eth_type_vlan(*type)) {
+			*proto = *type;
+			return offset + sizeof(buf);
+		}
+		offset += VLAN_HLEN;
+	}
+	return -1;
+}
+
+/* Offset of what a PPPoE session frame carries, with its type in *proto. */
+static inline int dualpi2_skip_pppoe(const struct sk_buff *skb, int offset,
+				     __be16 *proto)
+{
+	struct {
+		u8 version_type;
+		u8 code;
+		__be16 session;
+		__be16 length;
+		__be16 protocol;
+	} __packed buf, *hdr;
+
+	hdr = skb_header_pointer(skb, offset, sizeof(buf), &buf);
+	if (!hdr || hdr->version_type != 0x11 || hdr->code)
+		return -1;
+	if (hdr->protocol == htons(PPP_IP))
+		*proto = htons(ETH_P_IP);
+	else if (hdr->protocol == htons(PPP_IPV6))
+		*proto = htons(ETH_P_IPV6);
+	else
+		return -1;
+	return offset + sizeof(buf);
+}
+
+/* The DSCP and ECN field of nearly all packets: IPv4 or IPv6 in the linear part, at
+ * the network header.
+ *
+ * Return: -1 if it takes more to tell: dualpi2_read_dsfield().
+ */
+static __always_inline int dualpi2_plain_dsfield(const struct sk_buff *skb)
+{
+	const u8 *ip = skb_network_header(skb);
+	int len = skb_tail_pointer(skb) - ip;
+
+	if (unlikely(ip < skb->data))
+		return -1;
+	if (likely(skb->protocol == htons(ETH_P_IP))) {
+		if (unlikely(len < (int)sizeof(struct iphdr) ||
+			     (u8)(ip[0] - 0x45) > 0x4f - 0x45))
+			return -1;
+		return ((const struct iphdr *)ip)->tos;
+	}
+	if (unlikely(skb->protocol != htons(ETH_P_IPV6) ||
+		     len < (int)sizeof(struct ipv6hdr) || ip[0] >> 4 != 6))
+		return -1;
+	return ipv6_get_dsfield((const struct ipv6hdr *)ip);
+}
+
+/* Find the outermost IP header, without writing or moving anything.
+ *
+ * Return: its DSCP and ECN field, -1 if there is none that can be read.  The
+ * place is left in the packet's control block.
+ */
+static inline int dualpi2_read_dsfield(const struct sk_buff *skb, struct dualpi2_cb *cb)
+{
+	union {
+		struct iphdr v4;
+		struct ipv6hdr v6;
+	} buf;
+	int offset = skb_network_offset(skb);
+	__be16 proto = skb->protocol;
+
+	cb->flags |= DUALPI2_CB_OFFSET;
+	cb->ip_offset = offset;
+	/* Some kernels have no type for what a packet socket sends on a VLAN
+	 * device (5.10): then the frame says it.
+	 */
+	if (eth_type_vlan(proto) || !proto)
+		offset = dualpi2_skip_tags(skb, &proto);
+	if (offset >= 0 && proto == htons(ETH_P_PPP_SES))
+		offset = dualpi2_skip_pppoe(skb, offset, &proto);
+	if (offset < 0 || offset > U16_MAX)
+		return -1;
+
+	if (proto == htons(ETH_P_IP)) {
+		const struct iphdr *ip;
+
+		ip = skb_header_pointer(skb, offset, sizeof(buf.v4), &buf.v4);
+		if (!ip || ip->version != 4 || ip->ihl < 5)
+			return -1;
+		cb->ip_offset = offset;
+		return ip->tos;
+	}
+	if (proto == htons(ETH_P_IPV6)) {
+		const struct ipv6hdr *ip;
+
+		ip = skb_header_pointer(skb, offset, sizeof(buf.v6), &buf.v6);
+		if (!ip || ip->version != 6)
+			return -1;
+		cb->ip_offset = offset;
+		cb->flags |= DUALPI2_CB_IPV6;
+		return ipv6_get_dsfield(ip);
+	}
+	return -1;
+}
+
+/* Set CE on a packet that has an ECT codepoint.  Only here is its header made
+ * writable, which separates it from clones of it elsewhere.
+ *
+ * Return: false if that was not possible; the packet is as before.
+ */
+static inline bool dualpi2_set_ce(struct sk_buff *skb)
+{
+	const struct dualpi2_cb *cb = dualpi2_cb(skb);
+	unsigned int offset = dualpi2_ip_offset(skb);
+	struct iphdr *ip;
+	bool ipv6;
+
+	ipv6 = (cb->flags & DUALPI2_CB_OFFSET) ?
+	       cb->flags & DUALPI2_CB_IPV6 :
+	       skb->protocol == htons(ETH_P_IPV6);
+
+	if (skb_shared(skb) ||
+	    skb_ensure_writable(skb, offset + (ipv6 ? sizeof(struct ipv6hdr) :
+						      sizeof(struct iphdr))))
+		return false;
+	if (ipv6) {
+		IP6_ECN_set_ce(skb, (struct ipv6hdr *)(skb->data + offset));
+		return true;
+	}
+	ip = (struct iphdr *)(skb->data + offset);
+	IP_ECN_set_ce(ip);
+	/* The sum over a header is never +0, so its complement, which some
+	 * updates come to, is to be the other zero (RFC 1624, section 3).
+	 */
+	if (ip->check == CSUM_MANGLED_0)
+		ip->check = 0;
+	return true;
+}
+
+/* Length on the link of a frame of so many bytes, by a size table as tc-stab(8)
+ * describes it.  The core does this for whole packets and exports nothing.
+ */
+static inline unsigned int
+dualpi2_stab_bytes(const struct qdisc_size_table *stab, unsigned int frame_bytes)
+{
+	const struct tc_sizespec *spec = &stab->szopts;
+	s64 bytes = (s64)frame_bytes + spec->overhead;
+	u32 slot, tsize = spec->tsize;
+
+	if (tsize) {
+		slot = max_t(s64, bytes + spec->cell_align, 0) >> spec->cell_log;
+		bytes = stab->data[slot % tsize];
+		if (slot >= tsize)
+			bytes += (u64)stab->data[tsize - 1] * (slot / tsize);
+		/* The greatest shift is 30, so that this cannot overflow. */
+		bytes = min_t(s64, bytes, QDISC_PKT_LEN_MAX) << spec->size_log;
+	}
+	return clamp_t(s64, bytes, 1, QDISC_PKT_LEN_MAX);
+}
+
+/* Split a GSO packet; the parts are for dualpi2_init_segment().
+ *
+ * Return: as skb_gso_segment().
+ */
+static inline struct sk_buff *dualpi2_split(struct sk_buff *skb)
+{
+	netdev_features_t features = netif_skb_features(skb);
+	struct sk_buff *parts;
+
+	parts = skb_gso_segment(skb, features & ~NETIF_F_GSO_MASK);
+	/* The attempt has left its own state in the control block. */
+	if (IS_ERR(parts))
+		dualpi2_compat_init_segment(skb);
+	return parts;
+}
+
+/* A segment becomes a packet of its own, as long on the link as the root
+ * qdisc's size table, if it has one, makes any other packet.
+ */
+static inline void dualpi2_init_segment(struct sk_buff *seg,
+					const struct Qdisc *sch,
+					const struct dualpi2_cb *cb)
+{
+	const struct Qdisc *root = rcu_dereference_bh(sch->dev_queue->qdisc);
+	const struct qdisc_size_table *stab = rcu_dereference_bh(root->stab);
+
+	skb_mark_not_on_list(seg);
+	qdisc_skb_cb(seg)->pkt_len =
+		stab ? dualpi2_stab_bytes(stab, seg->len) : seg->len;
+	dualpi2_compat_init_segment(seg);
+	*dualpi2_cb(seg) = *cb;
+}
+
+/* A packet leaves the accounts that the core has of a qdisc. */
+static inline void dualpi2_leave(struct Qdisc *sch, const struct sk_buff *skb)
+{
+	qdisc_qstats_backlog_dec(sch, skb);
+	WRITE_ONCE(sch->q.qlen, sch->q.qlen - 1);
+}
+
+/* What a qdisc's filters say of a packet.
+ *
+ * Return: 1 if one matched, with its class in *classid, 0 if none did; -1: the
+ * packet is to be freed, -2: it is gone.  *ret is then what enqueue returns.
+ */
+static inline int dualpi2_filter(struct sk_buff *skb,
+				 const struct tcf_proto *filters, u32 *classid,
+				 int *ret)
+{
+	struct tcf_result res = {};
+
+	switch (dualpi2_compat_classify(skb, filters, &res)) {
+	case TC_ACT_UNSPEC:
+		return 0;
+	case TC_ACT_STOLEN:
+	case TC_ACT_QUEUED:
+	case TC_ACT_TRAP:
+		*ret = NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
+		return -1;
+	case TC_ACT_SHOT:
+		*ret = NET_XMIT_SUCCESS | __NET_XMIT_BYPASS;
+		return -1;
+#ifdef TC_ACT_CONSUMED
+	case TC_ACT_CONSUMED:
+		*ret = NET_XMIT_SUCCESS | __NET_XMIT_STOLEN;
+		return -2;
+#endif
+	default:
+		*classid = res.classid;
+		return 1;
+	}
+}
+
+#endif /* _GLUE_DUALPI2_PACKET_H */
