@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs all unit tests of the DualPI2 algorithm, prints KTAP.
+ * Runs all unit tests of the DualPI2 algorithm, of TCP Prague's and of those in
+ * extra, prints KTAP.
  *
  *	unit [-x] [-s seed] [name]
  *
  * -x ends at the first failure, -s takes another seed, name runs only the tests
- * whose names begin with it.
+ * whose names begin with it.  Built with UNIT_WITHOUT_EXTRA it has no tests of what
+ * is in extra: nothing there can tell whether include/net is right.
  *
  * The tests are one translation unit, so that gcov sees every inline function
- * of the header once and sums up what all tests do to it.
+ * of the headers once and sums up what all tests do to it.
  */
 #include "unit.h"
 #include "vectors.h"
@@ -23,6 +25,12 @@
 #include "test_sched.c"
 #include "test_delay.c"
 #include "test_link.c"
+#include "test_prague.c"
+#ifndef UNIT_WITHOUT_EXTRA
+#include "test_pi2.c"
+#include "test_packet_value.c"
+#include "test_csaqm.c"
+#endif
 
 #define SUITE(tests)	{ tests, ARRAY_SIZE(tests) }
 
@@ -40,6 +48,12 @@ static const struct {
 	SUITE(sched_tests),
 	SUITE(delay_tests),
 	SUITE(link_tests),
+	SUITE(prague_tests),
+#ifndef UNIT_WITHOUT_EXTRA
+	SUITE(pi2_tests),
+	SUITE(value_tests),
+	SUITE(core_tests),
+#endif
 };
 
 static bool unit_run(const struct unit_test *test)

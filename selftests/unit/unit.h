@@ -93,6 +93,18 @@ static void unit_fail(const char *file, int line, const char *cond,
 				  _got, _want, _tol);			\
 	} while (0)
 
+/* Zeroed memory for free(). */
+static void *unit_alloc(size_t count, size_t size)
+{
+	void *memory = calloc(count, size);
+
+	if (!memory) {
+		perror("calloc");
+		exit(1);
+	}
+	return memory;
+}
+
 /* splitmix64; every test starts from the same seed.  Not to be called twice in
  * an expression or initializer whose order C leaves open.
  */

@@ -1,0 +1,675 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Core-stateless AQM: virtual queues that know the values of their packets, the
+ * threshold of values below which packets get a signal, and what becomes of one.
+ *
+ * Integers in, a verdict out.  Nothing here knows packets, locks or a clock; it
+ * compiles in user space, where selftests/unit tests it.
+ *
+ * Sources: "Virtual Dual Queue Core Stateless AQM", the paper, section 3: vdq_csaqm.
+ * "On the Incompatibility of Scalable Congestion Controls over the Internet",
+ * section III: csaqm, which is one queue and a virtual queue of the same rate.
+ *
+ * Values are coded (packet_value.h), 0..65535.
+ */
+#ifndef _NET_CSAQM_H
+#define _NET_CSAQM_H
+
+#include <net/dualpi2.h>
+#include <net/dualpi2_link.h>
+#include <net/dualpi2_seam.h>
+
+#define CSAQM_LIMIT_PKTS_MIN		1U
+#define CSAQM_LIMIT_PKTS_MAX		(1U << 20)
+#define CSAQM_LIMIT_PKTS_LEAST		1000U	/* of a default */
+#define CSAQM_LIMIT_PACKET_BYTES	256U	/* it is counted in these */
+#define CSAQM_TUPDATE_US_MIN		100U
+#define CSAQM_TUPDATE_US_MAX		DUALPI2_TIME_MAX_US
+#define CSAQM_TIME_US_MIN		1U
+#define CSAQM_TIME_US_MAX		DUALPI2_TIME_MAX_US
+#define CSAQM_SHARE_MIN			1U	/* 1/1000 */
+#define CSAQM_SHARE_ONE			1000U
+
+/* csaqm: the paper has buffers of 500 ms and targets from 0.25 ms to 10 ms at an RTT
+ * of 5 ms.
+ */
+#define CSAQM_TARGET_US_DEF		5000U
+#define CSAQM_TUPDATE_US_DEF		5000U
+#define CSAQM_BUFFER_US_DEF		500000U
+
+/* vdq_csaqm: C_v0 = 0.9 C, C_v1 = 0.984 C, D_0 = 1 ms, D_1 = 20 ms, q_max0 = 50 ms,
+ * q_max1 = 200 ms, T_update = 10 ms.
+ */
+#define CSAQM_VDQ_TARGET_US_DEF		20000U
+#define CSAQM_VDQ_TARGET_L_US_DEF	1000U
+#define CSAQM_VDQ_TUPDATE_US_DEF	10000U
+#define CSAQM_VDQ_BUFFER_US_DEF		200000U
+#define CSAQM_VDQ_BUFFER_L_US_DEF	50000U
+#define CSAQM_VDQ_VRATE_DEF		984U
+#define CSAQM_VDQ_VRATE_L_DEF		900U
+
+/* At rates below those of the papers a target time is less than a packet: two of this
+ * size do not make a queue (DUALPI2_LOW_MTU_BYTES).
+ */
+#define CSAQM_TARGET_BYTES_MIN		(2 * DUALPI2_LOW_MTU_BYTES)
+#define CSAQM_BUFFER_BYTES_MIN		(2 * CSAQM_TARGET_BYTES_MIN)
+#define CSAQM_BUFFER_BYTES_MAX		(1ULL << 30)	/* of one physical queue */
+
+/* What is served is owed at first.  Its records are taken out so many at a time, so
+ * that no call holds the lock for a queue's length: by a packet that comes, which adds
+ * one and takes out two, and for threshold values, which want a histogram of what is
+ * there.
+ */
+#define CSAQM_RECORDS_PER_ARRIVAL	2U
+#define CSAQM_RECORDS_PER_UPDATE	4096U
+
+#define CSAQM_VALUES			65536U
+#define CSAQM_GROUP_BITS		8
+#define CSAQM_GROUP			(1U << CSAQM_GROUP_BITS)
+#define CSAQM_GROUPS			(CSAQM_VALUES / CSAQM_GROUP)
+
+enum csaqm_verdict {
+	CSAQM_PASS,
+	CSAQM_MARK,
+	CSAQM_DROP,
+};
+
+/**
+ * struct csaqm_config - the knobs as the user gave them
+ * @bandwidth: of the link, bytes per second; 0: not given yet
+ * @limit_pkts: most packets that wait, and most records of a virtual queue; used if
+ *	@limit_is_set
+ * @tupdate_us: time between two threshold values
+ * @target_us: delay of the (Classic) virtual queue that is aimed at
+ * @target_l_us: the same of the L4S virtual queue
+ * @buffer_us: length of the (Classic) queue
+ * @buffer_l_us: of the L4S queue
+ * @vrate: rate of the (Classic) virtual queue, in 1/1000 of the bandwidth
+ * @vrate_l: of the L4S virtual queue
+ * @carry: where values are, enum tc_ppv_carry
+ * @ecn: false: ECT(0) is dropped as Not-ECT is
+ * @limit_is_set: false: @limit_pkts follows the buffers
+ * @dual: two queues: vdq_csaqm
+ */
+struct csaqm_config {
+	u64 bandwidth;
+	u32 limit_pkts;
+	u32 tupdate_us;
+	u32 target_us;
+	u32 target_l_us;
+	u32 buffer_us;
+	u32 buffer_l_us;
+	u32 vrate;
+	u32 vrate_l;
+	u8 carry;
+	bool ecn;
+	bool limit_is_set;
+	bool dual;
+};
+
+/**
+ * struct csaqm_params - the knobs as the packet path wants them
+ * @link: the link
+ * @tupdate_ns: time between two threshold values
+ * @limit_pkts: most packets that wait, and most records of a virtual queue
+ * @buffer_bytes: most bytes in each queue
+ * @vbuffer_bytes: most bytes in each virtual queue
+ * @target_bytes: beyond this length of a virtual queue there is a threshold
+ * @share: rate of each virtual queue, in 1/1000 of the link's
+ * @dual: two queues
+ * @ecn: ECT(0) is marked
+ */
+struct csaqm_params {
+	struct dualpi2_link link;
+	u32 tupdate_ns;
+	u32 limit_pkts;
+	u32 buffer_bytes[DUALPI2_QUEUES];
+	u32 vbuffer_bytes[DUALPI2_QUEUES];
+	u32 target_bytes[DUALPI2_QUEUES];
+	u32 share[DUALPI2_QUEUES];
+	bool dual;
+	bool ecn;
+};
+
+/**
+ * struct csaqm_hist - bytes in a virtual queue by value
+ * @sums: of CSAQM_GROUP values each
+ * @bins: of one value each
+ *
+ * With the sums, a threshold takes 2 * 256 steps to find, not 65536.
+ */
+struct csaqm_hist {
+	u32 sums[CSAQM_GROUPS];
+	u32 bins[CSAQM_VALUES];
+};
+
+/**
+ * struct csaqm_record - what a virtual queue knows of a packet
+ * @bytes: of it that are left
+ * @value: coded
+ */
+struct csaqm_record {
+	u32 bytes;
+	u32 value;
+};
+
+/**
+ * struct csaqm_vq - a virtual queue
+ * @hist: bytes by value
+ * @ring: the records, @size of them
+ * @size: at least 1
+ * @head: the oldest
+ * @count: records in use
+ * @bytes: of all records, at most U32_MAX
+ * @owed: of these, bytes that were served already, of the oldest
+ * @frac: what is served beyond whole bytes, in 1/1000
+ * @threshold: packets of a value below it get a signal; 0: none does, CSAQM_VALUES:
+ *	all do
+ */
+struct csaqm_vq {
+	struct csaqm_hist *hist;
+	struct csaqm_record *ring;
+	u32 size;
+	u32 head;
+	u32 count;
+	u32 frac;
+	u32 threshold;
+	u64 bytes;
+	u64 owed;
+};
+
+/**
+ * struct csaqm_vars - the state of one instance
+ * @vq: the virtual queues; csaqm has that of DUALPI2_QUEUE_C only
+ * @due_ns: time of the next threshold values
+ * @idle_ns: since when the link has been idle; U64_MAX: it is not
+ */
+struct csaqm_vars {
+	struct csaqm_vq vq[DUALPI2_QUEUES];
+	u64 due_ns;
+	u64 idle_ns;
+};
+
+#define CSAQM_BUSY	(~0ULL)
+
+/**
+ * csaqm_config_init() - the defaults
+ * @cfg: to be filled
+ * @dual: vdq_csaqm
+ */
+static inline void csaqm_config_init(struct csaqm_config *cfg, bool dual)
+{
+	*cfg = (struct csaqm_config) {
+		.tupdate_us = dual ? CSAQM_VDQ_TUPDATE_US_DEF :
+				     CSAQM_TUPDATE_US_DEF,
+		.target_us = dual ? CSAQM_VDQ_TARGET_US_DEF :
+				    CSAQM_TARGET_US_DEF,
+		.target_l_us = CSAQM_VDQ_TARGET_L_US_DEF,
+		.buffer_us = dual ? CSAQM_VDQ_BUFFER_US_DEF :
+				    CSAQM_BUFFER_US_DEF,
+		.buffer_l_us = CSAQM_VDQ_BUFFER_L_US_DEF,
+		.vrate = dual ? CSAQM_VDQ_VRATE_DEF : CSAQM_SHARE_ONE,
+		.vrate_l = CSAQM_VDQ_VRATE_L_DEF,
+		.ecn = true,
+		.dual = dual,
+	};
+}
+
+/**
+ * csaqm_time_bytes() - what a rate comes to in a time
+ * @rate: bytes per second, at most DUALPI2_BANDWIDTH_MAX
+ * @us: time
+ * @least: least answer
+ *
+ * Return: bytes, @least..CSAQM_BUFFER_BYTES_MAX.
+ */
+static inline u32 csaqm_time_bytes(u64 rate, u32 us, u32 least)
+{
+	/* Below 2^37 * 2^23. */
+	return clamp_t(u64, div_u64(rate * us, 1000000), least,
+		       CSAQM_BUFFER_BYTES_MAX);
+}
+
+/**
+ * csaqm_params_init() - convert every knob once
+ * @p: to be filled
+ * @cfg: knobs, each within its limits, the bandwidth given
+ */
+static inline void csaqm_params_init(struct csaqm_params *p,
+				     const struct csaqm_config *cfg)
+{
+	const u32 vrate[DUALPI2_QUEUES] = { cfg->vrate, cfg->vrate_l };
+	const u32 target_us[DUALPI2_QUEUES] = { cfg->target_us,
+						cfg->target_l_us };
+	const u32 buffer_us[DUALPI2_QUEUES] = { cfg->buffer_us,
+						cfg->buffer_l_us };
+	u32 i;
+
+	*p = (struct csaqm_params) {
+		.link = {
+			.ns_per_byte_q20 =
+				dualpi2_ns_per_byte_q20(cfg->bandwidth),
+		},
+		.tupdate_ns = dualpi2_us_to_ns(cfg->tupdate_us),
+		.dual = cfg->dual,
+		.ecn = cfg->ecn,
+	};
+	for (i = 0; i < DUALPI2_QUEUES; i++) {
+		u64 vrate_bytes = div_u64(cfg->bandwidth * vrate[i],
+					  CSAQM_SHARE_ONE);
+
+		p->share[i] = vrate[i];
+		p->target_bytes[i] = csaqm_time_bytes(vrate_bytes, target_us[i],
+						      CSAQM_TARGET_BYTES_MIN);
+		p->buffer_bytes[i] = csaqm_time_bytes(cfg->bandwidth,
+						      buffer_us[i],
+						      CSAQM_BUFFER_BYTES_MIN);
+		p->vbuffer_bytes[i] = p->buffer_bytes[i];
+	}
+	/* It has the packets of both queues. */
+	if (cfg->dual)
+		p->vbuffer_bytes[DUALPI2_QUEUE_C] +=
+			p->buffer_bytes[DUALPI2_QUEUE_L];
+	p->limit_pkts = cfg->limit_is_set ? cfg->limit_pkts :
+			clamp_t(u32, p->vbuffer_bytes[DUALPI2_QUEUE_C] /
+				     CSAQM_LIMIT_PACKET_BYTES,
+				CSAQM_LIMIT_PKTS_LEAST, CSAQM_LIMIT_PKTS_MAX);
+}
+
+/**
+ * csaqm_is_l() - does the L4S virtual queue have a queue's packets, too?
+ * @p: parameters
+ * @queue: the queue
+ *
+ * The other one has those of all queues.
+ */
+static inline bool csaqm_is_l(const struct csaqm_params *p,
+			      enum dualpi2_queue queue)
+{
+	return queue == DUALPI2_QUEUE_L && p->dual;
+}
+
+/**
+ * csaqm_vq_init() - an empty virtual queue
+ * @vq: to be filled
+ * @hist: memory, all zero
+ * @ring: memory of @size records
+ * @size: at least 1
+ */
+static inline void csaqm_vq_init(struct csaqm_vq *vq, struct csaqm_hist *hist,
+				 struct csaqm_record *ring, u32 size)
+{
+	*vq = (struct csaqm_vq) { .hist = hist, .ring = ring, .size = size };
+}
+
+/**
+ * csaqm_vq_length() - of what was not served yet
+ * @vq: virtual queue
+ *
+ * Return: bytes.
+ */
+static inline u64 csaqm_vq_length(const struct csaqm_vq *vq)
+{
+	return vq->bytes - vq->owed;
+}
+
+/* Count bytes of a value in, or out with a negative number. */
+static inline void csaqm_hist_add(struct csaqm_hist *hist, u32 value, s64 bytes)
+{
+	hist->bins[value] += bytes;
+	hist->sums[value >> CSAQM_GROUP_BITS] += bytes;
+}
+
+/**
+ * csaqm_vq_work() - take out records that were served
+ * @vq: virtual queue
+ * @most: records to take out at most; only a part of the last one may be served
+ */
+static inline void csaqm_vq_work(struct csaqm_vq *vq, u32 most)
+{
+	while (vq->owed && most--) {
+		struct csaqm_record *record = &vq->ring[vq->head];
+		u32 bytes = min_t(u64, record->bytes, vq->owed);
+
+		csaqm_hist_add(vq->hist, record->value, -(s64)bytes);
+		record->bytes -= bytes;
+		vq->bytes -= bytes;
+		vq->owed -= bytes;
+		if (record->bytes)
+			continue;
+		vq->head = vq->head + 1 < vq->size ? vq->head + 1 : 0;
+		vq->count--;
+	}
+}
+
+/**
+ * csaqm_vq_owe() - bytes were served, or left otherwise
+ * @vq: virtual queue
+ * @bytes: beyond its length they count as this
+ */
+static inline void csaqm_vq_owe(struct csaqm_vq *vq, u64 bytes)
+{
+	vq->owed += min_t(u64, bytes, csaqm_vq_length(vq));
+}
+
+/**
+ * csaqm_vq_serve() - the link sent so many bytes
+ * @vq: virtual queue
+ * @share: its rate, in 1/1000 of the link's
+ * @bytes: below 2^54
+ *
+ * Nothing of the service is lost to rounding, or kept for an empty queue.
+ */
+static inline void csaqm_vq_serve(struct csaqm_vq *vq, u32 share, u64 bytes)
+{
+	u64 served, whole;
+
+	if (!csaqm_vq_length(vq)) {
+		vq->frac = 0;
+		return;
+	}
+	served = bytes * share + vq->frac;
+	whole = div_u64(served, CSAQM_SHARE_ONE);
+	vq->frac = csaqm_vq_length(vq) > whole ?
+		   served - whole * CSAQM_SHARE_ONE : 0;
+	csaqm_vq_owe(vq, whole);
+}
+
+/**
+ * csaqm_vq_add() - a packet comes
+ * @vq: virtual queue, for which csaqm_has_room() was true
+ * @value: coded, 0..65535
+ * @bytes: its length, at least 1
+ */
+static inline void csaqm_vq_add(struct csaqm_vq *vq, u32 value, u32 bytes)
+{
+	u32 place = vq->head + vq->count;
+
+	if (place >= vq->size)
+		place -= vq->size;
+	vq->ring[place] = (struct csaqm_record) { bytes, value };
+	vq->count++;
+	vq->bytes += bytes;
+	csaqm_hist_add(vq->hist, value, bytes);
+}
+
+/**
+ * csaqm_vq_move() - into a ring of another size
+ * @to: an empty virtual queue
+ * @from: what it is to be like; its memory is used no more
+ *
+ * Records for which there is no place are the oldest, and lost.
+ */
+static inline void csaqm_vq_move(struct csaqm_vq *to, struct csaqm_vq *from)
+{
+	u32 place;
+
+	csaqm_vq_work(from, from->count);
+	while (from->count > to->size) {
+		from->owed = from->ring[from->head].bytes;
+		if (from->owed) {
+			csaqm_vq_work(from, 1);
+			continue;
+		}
+		from->head = from->head + 1 < from->size ? from->head + 1 : 0;
+		from->count--;
+	}
+	for (place = from->head; from->count; from->count--) {
+		csaqm_vq_add(to, from->ring[place].value,
+			     from->ring[place].bytes);
+		place = place + 1 < from->size ? place + 1 : 0;
+	}
+	to->frac = from->frac;
+	to->threshold = from->threshold;
+}
+
+/**
+ * csaqm_vq_threshold() - the threshold value
+ * @vq: virtual queue
+ * @target_bytes: bytes at most to be left at or beyond it
+ *
+ * The paper, "Maintain CTVs": the smallest value so that what the virtual queue has
+ * of it and beyond is no more than the target.  2 * 256 steps at most.
+ *
+ * Return: 0..CSAQM_VALUES.
+ */
+static inline u32 csaqm_vq_threshold(const struct csaqm_vq *vq,
+				     u32 target_bytes)
+{
+	const struct csaqm_hist *hist = vq->hist;
+	u32 left = target_bytes, group = CSAQM_GROUPS, value;
+
+	if (csaqm_vq_length(vq) <= target_bytes)
+		return 0;
+	while (group && hist->sums[group - 1] <= left)
+		left -= hist->sums[--group];
+	/* A group that is too much has a value that is. */
+	value = group << CSAQM_GROUP_BITS;
+	while (value && hist->bins[value - 1] <= left)
+		left -= hist->bins[--value];
+	return value;
+}
+
+/**
+ * csaqm_vq_has_room() - is there a place for a packet in a virtual queue?
+ * @vq: virtual queue
+ * @most_bytes: its greatest length
+ * @bytes: of the packet
+ */
+static inline bool csaqm_vq_has_room(const struct csaqm_vq *vq, u32 most_bytes,
+				     u32 bytes)
+{
+	u64 length = csaqm_vq_length(vq);
+
+	/* The sums of a histogram are below 2^32. */
+	return (length + bytes <= most_bytes || !length) &&
+	       vq->bytes + bytes <= U32_MAX && vq->count < vq->size;
+}
+
+/**
+ * csaqm_has_room() - may a packet be queued?
+ * @p: parameters
+ * @v: state
+ * @queue: its queue
+ * @queue_bytes: that wait there
+ * @bytes: its length
+ *
+ * The paper, "Packet Arrival": in its queue and in each virtual queue that is related.
+ * Whatever its length, it may come to an empty one: at low rates buffers are less than
+ * a large packet.
+ */
+static inline bool csaqm_has_room(const struct csaqm_params *p,
+				  const struct csaqm_vars *v,
+				  enum dualpi2_queue queue, u64 queue_bytes,
+				  u32 bytes)
+{
+	const struct csaqm_vq *vq = v->vq;
+
+	return (queue_bytes + bytes <= p->buffer_bytes[queue] || !queue_bytes) &&
+	       csaqm_vq_has_room(&vq[DUALPI2_QUEUE_C],
+				 p->vbuffer_bytes[DUALPI2_QUEUE_C], bytes) &&
+	       (!csaqm_is_l(p, queue) ||
+		csaqm_vq_has_room(&vq[DUALPI2_QUEUE_L],
+				  p->vbuffer_bytes[DUALPI2_QUEUE_L], bytes));
+}
+
+/**
+ * csaqm_catch_up() - make room for a record
+ * @p: parameters
+ * @v: state
+ *
+ * Call it before csaqm_has_room().
+ */
+static inline void csaqm_catch_up(const struct csaqm_params *p,
+				  struct csaqm_vars *v)
+{
+	csaqm_vq_work(&v->vq[DUALPI2_QUEUE_C], CSAQM_RECORDS_PER_ARRIVAL);
+	if (p->dual)
+		csaqm_vq_work(&v->vq[DUALPI2_QUEUE_L],
+			      CSAQM_RECORDS_PER_ARRIVAL);
+}
+
+/**
+ * csaqm_arrive() - a packet is queued
+ * @p: parameters
+ * @v: state
+ * @queue: its queue
+ * @value: coded
+ * @bytes: its length, at least 1
+ */
+static inline void csaqm_arrive(const struct csaqm_params *p,
+				struct csaqm_vars *v, enum dualpi2_queue queue,
+				u32 value, u32 bytes)
+{
+	csaqm_vq_add(&v->vq[DUALPI2_QUEUE_C], value, bytes);
+	if (csaqm_is_l(p, queue))
+		csaqm_vq_add(&v->vq[DUALPI2_QUEUE_L], value, bytes);
+}
+
+/**
+ * csaqm_sent() - the link sent a packet, or was idle for as long
+ * @p: parameters
+ * @v: state
+ * @bytes: its length
+ *
+ * The paper, "Virtual Queue maintenance": all virtual queues are served, whichever
+ * queue the packet came from.
+ */
+static inline void csaqm_sent(const struct csaqm_params *p,
+			      struct csaqm_vars *v, u64 bytes)
+{
+	csaqm_vq_serve(&v->vq[DUALPI2_QUEUE_C], p->share[DUALPI2_QUEUE_C],
+		       bytes);
+	if (p->dual)
+		csaqm_vq_serve(&v->vq[DUALPI2_QUEUE_L],
+			       p->share[DUALPI2_QUEUE_L], bytes);
+}
+
+/**
+ * csaqm_dropped() - a packet left the queue otherwise
+ * @p: parameters
+ * @v: state
+ * @queue: its queue
+ * @bytes: its length
+ *
+ * It takes its bytes with it: a virtual queue is what would wait at its rate with the
+ * same signals.  The paper says that virtual queues are updated then, not by how much;
+ * with less, senders that do not answer fill the virtual queue, which then drops
+ * arrivals whatever their value.
+ */
+static inline void csaqm_dropped(const struct csaqm_params *p,
+				 struct csaqm_vars *v, enum dualpi2_queue queue,
+				 u32 bytes)
+{
+	csaqm_vq_owe(&v->vq[DUALPI2_QUEUE_C], bytes);
+	if (csaqm_is_l(p, queue))
+		csaqm_vq_owe(&v->vq[DUALPI2_QUEUE_L], bytes);
+}
+
+/**
+ * csaqm_idle() - there is nothing to send
+ * @v: state
+ * @free_ns: when the link is done with the last packet
+ */
+static inline void csaqm_idle(struct csaqm_vars *v, u64 free_ns)
+{
+	v->idle_ns = free_ns;
+}
+
+/**
+ * csaqm_idle_until() - serve the virtual queues for a time without packets
+ * @p: parameters
+ * @v: state
+ * @now_ns: time
+ *
+ * Call it before looking at them and when a packet comes.  Two hours count at most by one call,
+ * which dualpi2_ns_bytes() can take.
+ */
+static inline void csaqm_idle_until(const struct csaqm_params *p,
+				    struct csaqm_vars *v, u64 now_ns)
+{
+	u64 ns, bytes;
+
+	if (v->idle_ns == CSAQM_BUSY || v->idle_ns >= now_ns)
+		return;
+	ns = min_t(u64, now_ns - v->idle_ns, 7200ULL * DUALPI2_NS_PER_SEC);
+	bytes = dualpi2_ns_bytes(p->link.ns_per_byte_q20, ns);
+	/* The part of a byte that is left counts the next time. */
+	v->idle_ns += bytes > U32_MAX ? ns : min_t(u64, ns,
+		dualpi2_bytes_ns(p->link.ns_per_byte_q20, bytes) + !!bytes);
+	csaqm_sent(p, v, bytes);
+}
+
+/**
+ * csaqm_update() - new threshold values
+ * @p: parameters
+ * @v: state, csaqm_idle_until() was called
+ * @now_ns: time
+ *
+ * One that comes late counts as one: there is no more to know than what is queued.
+ */
+static inline void csaqm_update(const struct csaqm_params *p,
+				struct csaqm_vars *v, u64 now_ns)
+{
+	u32 i;
+
+	for (i = 0; i < (p->dual ? DUALPI2_QUEUES : 1); i++) {
+		csaqm_vq_work(&v->vq[i], CSAQM_RECORDS_PER_UPDATE);
+		v->vq[i].threshold = csaqm_vq_threshold(&v->vq[i],
+							p->target_bytes[i]);
+	}
+	v->due_ns = now_ns + p->tupdate_ns;
+}
+
+/**
+ * csaqm_is_due() - is it time for csaqm_update()?
+ * @p: parameters
+ * @v: state
+ * @now_ns: time; if it jumped back by more than there is to wait, it is
+ */
+static inline bool csaqm_is_due(const struct csaqm_params *p,
+				const struct csaqm_vars *v, u64 now_ns)
+{
+	return now_ns >= v->due_ns || v->due_ns - now_ns > p->tupdate_ns;
+}
+
+/**
+ * csaqm_verdict() - what happens to a packet that is about to leave
+ * @p: parameters
+ * @v: state
+ * @queue: its queue
+ * @value: coded
+ * @ecn: its codepoint
+ *
+ * The paper, "Dequeue Phase": a value below any related threshold gets a signal.  CE
+ * has one.
+ */
+static inline enum csaqm_verdict
+csaqm_verdict(const struct csaqm_params *p, const struct csaqm_vars *v,
+	      enum dualpi2_queue queue, u32 value, enum dualpi2_ecn ecn)
+{
+	u32 threshold = v->vq[DUALPI2_QUEUE_C].threshold;
+
+	if (csaqm_is_l(p, queue))
+		threshold = max_t(u32, threshold,
+				  v->vq[DUALPI2_QUEUE_L].threshold);
+	if (value >= threshold || ecn == DUALPI2_ECN_CE)
+		return CSAQM_PASS;
+	if (ecn == DUALPI2_ECN_ECT1 || (ecn == DUALPI2_ECN_ECT0 && p->ecn))
+		return CSAQM_MARK;
+	return CSAQM_DROP;
+}
+
+/**
+ * csaqm_queue_of_ecn() - the queue of a packet
+ * @p: parameters
+ * @ecn: its codepoint
+ */
+static inline enum dualpi2_queue
+csaqm_queue_of_ecn(const struct csaqm_params *p, enum dualpi2_ecn ecn)
+{
+	return p->dual && (ecn & DUALPI2_ECN_ECT1) ? DUALPI2_QUEUE_L :
+						     DUALPI2_QUEUE_C;
+}
+
+#endif /* _NET_CSAQM_H */

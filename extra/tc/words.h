@@ -1,0 +1,574 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the tc plugins of pi2, csaqm, vdq_csaqm and ppv share: options as tables,
+ * numbers with units, packet values, and netlink in both directions. pi2 has a
+ * table of its own, for gains in Hz and whole numbers that are told apart.
+ *
+ * What the text output says, the parser accepts, and it leads to the same
+ * bytes.  Defaults are the kernel's business: an option that was not given is
+ * not sent.
+ */
+#ifndef EXTRA_TC_WORDS_H
+#define EXTRA_TC_WORDS_H
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "tc_plugin.h"
+
+#include <linux/csaqm.h>
+
+/* tc looks for them by the names of the qdiscs. */
+extern struct qdisc_util pi2_qdisc_util;
+extern struct qdisc_util csaqm_qdisc_util;
+extern struct qdisc_util vdq_csaqm_qdisc_util;
+extern struct qdisc_util ppv_qdisc_util;
+
+/* The kernel's limits. */
+#define WORDS_TIME_MAX_US	(UINT32_MAX / 1000)
+#define WORDS_RATE_MAX		UINT64_C(125000000000)	/* bytes/s */
+
+#define WORDS_MSG_MAX		16384	/* tc has 64 kB; all of ppv are 9 kB */
+#define WORDS_BUF_SIZE		64
+#define WORDS_ATTRS		16
+
+/* Packet values: log10(value) * 65535 / 10, rounded down.  That is a whole
+ * number for each of 100, 10^4 and so on, of which no logarithm may fall short.
+ */
+#define WORDS_CODES_PER_DECADE	6553.5
+#define WORDS_CODE_SLACK	0.000000001
+#define WORDS_VALUE_MAX		1e10
+#define WORDS_VALUE_DIGITS	5	/* tell all codes apart */
+#define WORDS_VALUE_DECIMAL	5	/* up to this exponent 1000, not 1e3 */
+
+enum words_kind {
+	WORDS_NUMBER,		/* u32 */
+	WORDS_PACKETS,		/* u32 */
+	WORDS_TIME,		/* u32, us */
+	WORDS_SHARE,		/* u32, 1/1000 */
+	WORDS_RATE,		/* u64, bytes/s */
+	WORDS_CARRY,		/* u8, a word of words_carries */
+	WORDS_FLAG,		/* u8, no value: the word says it all */
+	WORDS_LIST,		/* what the plugin parses itself, repeatedly */
+};
+
+/* One word of the command line.  Words of one attribute exclude each other. */
+struct words_option {
+	const char *word;
+	enum words_kind kind;
+	unsigned int attr;
+	__u64 min;		/* WORDS_FLAG: the value */
+	__u64 max;
+	bool needed;		/* when a qdisc is added */
+	const char *json_key;
+};
+
+/* What one command asks for. */
+struct words_request {
+	const char *given[WORDS_ATTRS];	/* the word that set it */
+	__u64 val[WORDS_ATTRS];
+};
+
+struct words_plugin {
+	const char *name;
+	const struct words_option *options;
+	unsigned int len;
+	const char *usage;
+
+	/* Options behind these belong to another qdisc alone. */
+	unsigned int len_elsewhere;
+	const char *elsewhere;
+
+	/* Returns how many arguments it took, or a negative number. */
+	int (*parse_list)(struct words_request *req, int argc, char **argv);
+};
+
+struct words_unit {
+	const char *name;
+	double factor;
+};
+
+static const char *const words_carries[] = {
+	[TC_PPV_CARRY_MARK] = "mark",
+	[TC_PPV_CARRY_IPV4_ID] = "ipv4_id",
+};
+
+static inline const struct words_unit *words_units(enum words_kind kind)
+{
+	static const struct words_unit none[] = {
+		{ "", 1 }, { NULL, 0 },
+	};
+	static const struct words_unit packets[] = {
+		{ "", 1 }, { "p", 1 }, { "pkt", 1 }, { "pkts", 1 },
+		{ "packet", 1 }, { "packets", 1 }, { NULL, 0 },
+	};
+	static const struct words_unit times[] = {
+		{ "", 1 }, { "us", 1 }, { "usec", 1 }, { "usecs", 1 },
+		{ "ms", 1e3 }, { "msec", 1e3 }, { "msecs", 1e3 },
+		{ "s", 1e6 }, { "sec", 1e6 }, { "secs", 1e6 },
+		{ NULL, 0 },
+	};
+	static const struct words_unit shares[] = {
+		{ "", 1e3 }, { NULL, 0 },
+	};
+	/* As tc has them: bps is bytes. */
+	static const struct words_unit rates[] = {
+		{ "", 1 / 8.0 }, { "bit", 1 / 8.0 },
+		{ "kbit", 1e3 / 8 }, { "mbit", 1e6 / 8 },
+		{ "gbit", 1e9 / 8 }, { "tbit", 1e12 / 8 },
+		{ "kibit", 0x1p10 / 8 }, { "mibit", 0x1p20 / 8 },
+		{ "gibit", 0x1p30 / 8 }, { "tibit", 0x1p40 / 8 },
+		{ "bps", 1 }, { "kbps", 1e3 }, { "mbps", 1e6 },
+		{ "gbps", 1e9 }, { "tbps", 1e12 },
+		{ "kibps", 0x1p10 }, { "mibps", 0x1p20 },
+		{ "gibps", 0x1p30 }, { "tibps", 0x1p40 },
+		{ NULL, 0 },
+	};
+
+	switch (kind) {
+	case WORDS_PACKETS:
+		return packets;
+	case WORDS_TIME:
+		return times;
+	case WORDS_SHARE:
+		return shares;
+	case WORDS_RATE:
+		return rates;
+	default:
+		return none;
+	}
+}
+
+static inline const char *words_what(enum words_kind kind)
+{
+	switch (kind) {
+	case WORDS_PACKETS:
+		return "a number of packets";
+	case WORDS_TIME:
+		return "a time";
+	case WORDS_SHARE:
+		return "a fraction";
+	case WORDS_RATE:
+		return "a rate";
+	default:
+		return "a number";
+	}
+}
+
+/* ---- numbers ---- */
+
+/* A number and its unit, not rounded. */
+static inline bool words_scan(double *num, const struct words_unit *unit,
+			      const char *arg)
+{
+	char *end;
+
+	/* strtod() also takes blanks, signs, nan and inf. */
+	if (!strchr("0123456789.", *arg))
+		return false;
+	*num = strtod(arg, &end);
+	if (end == arg)
+		return false;
+	for (; unit->name; unit++)
+		if (strcasecmp(end, unit->name) == 0)
+			break;
+	*num *= unit->factor;
+	return unit->name;
+}
+
+/* A number in the unit of its attribute, not checked for range. */
+static inline bool words_get(double *num, enum words_kind kind, const char *arg)
+{
+	if (!words_scan(num, words_units(kind), arg))
+		return false;
+	/* Beyond 2^53 there are no fractions, and no conversion to integer. */
+	if (*num >= UINT64_C(1) << 53)
+		return true;
+	if (kind == WORDS_NUMBER || kind == WORDS_PACKETS)
+		return *num == (__u64)*num;
+	*num = (__u64)(*num + 0.5);
+	return true;
+}
+
+/* Exact, and as short as that allows: 15ms, 16.384ms, 1.234567s, 2500Kbit. */
+static inline const char *words_format(char *buf, enum words_kind kind,
+				       __u64 val)
+{
+	static const char *const rates[] = {
+		"bit", "Kbit", "Mbit", "Gbit", "Tbit",
+	};
+	static const char *const times[] = { "us", "ms", "s" };
+	unsigned int unit = 0;
+	double num = val;
+
+	switch (kind) {
+	case WORDS_PACKETS:
+		snprintf(buf, WORDS_BUF_SIZE, "%llup", (unsigned long long)val);
+		break;
+	case WORDS_TIME:
+		for (; num >= 1000 && unit < ARRAY_SIZE(times) - 1; unit++)
+			num /= 1000;
+		snprintf(buf, WORDS_BUF_SIZE, "%.10g%s", num, times[unit]);
+		break;
+	case WORDS_SHARE:
+		snprintf(buf, WORDS_BUF_SIZE, "%.10g", num / 1000);
+		break;
+	case WORDS_RATE:
+		for (val *= 8; val && val % 1000 == 0; val /= 1000)
+			if (++unit == ARRAY_SIZE(rates) - 1) {
+				val /= 1000;
+				break;
+			}
+		snprintf(buf, WORDS_BUF_SIZE, "%llu%s", (unsigned long long)val,
+			 rates[unit]);
+		break;
+	default:
+		snprintf(buf, WORDS_BUF_SIZE, "%llu", (unsigned long long)val);
+	}
+	return buf;
+}
+
+/* To three digits: for reading. */
+static inline const char *words_format_ns(char *buf, __u64 ns)
+{
+	static const char *const units[] = { "ns", "us", "ms", "s" };
+	unsigned int unit = 0;
+	double num = ns;
+
+	for (; num >= 999.5 && unit < ARRAY_SIZE(units) - 1; unit++)
+		num /= 1000;
+	snprintf(buf, WORDS_BUF_SIZE, num < 999.5 ? "%.3g%s" : "%.0f%s", num,
+		 units[unit]);
+	return buf;
+}
+
+/* ---- packet values ---- */
+
+/* value: 1 or more */
+static inline unsigned int words_code(double value)
+{
+	return log10(value) * WORDS_CODES_PER_DECADE + WORDS_CODE_SLACK;
+}
+
+/* The shortest decimal number that has this code: the one next to the middle of
+ * those that have, to as many digits as it takes.
+ */
+static inline const char *words_format_value(char *buf, unsigned int coded)
+{
+	double middle = pow(10, (coded + 0.5) / WORDS_CODES_PER_DECADE);
+	int digits, exponent;
+	char *at;
+
+	if (!coded)
+		return "0";
+	for (digits = 1; digits < WORDS_VALUE_DIGITS; digits++) {
+		snprintf(buf, WORDS_BUF_SIZE, "%.*e", digits - 1, middle);
+		if (words_code(strtod(buf, NULL)) == coded)
+			break;
+	}
+	snprintf(buf, WORDS_BUF_SIZE, "%.*e", digits - 1, middle);
+	at = buf + strcspn(buf, "e");
+	exponent = strtol(at + 1, NULL, 10);
+	if (exponent >= WORDS_VALUE_DECIMAL)
+		sprintf(at, "e%d", exponent);
+	else
+		snprintf(buf, WORDS_BUF_SIZE, "%.*f",
+			 exponent < digits ? digits - 1 - exponent : 0,
+			 strtod(buf, NULL));
+	return buf;
+}
+
+/* As a number and coded, in JSON. */
+static inline void words_print_value(const char *key, const char *key_coded,
+				     unsigned int coded)
+{
+	char buf[WORDS_BUF_SIZE];
+
+	print_float(PRINT_JSON, key, NULL,
+		    strtod(words_format_value(buf, coded), NULL));
+	print_uint(PRINT_JSON, key_coded, NULL, coded);
+}
+
+/* ---- options to netlink ---- */
+
+/* Ends the line that the caller began with what it was that was wrong. */
+static inline void words_explain_range(const struct words_option *opt)
+{
+	char min[WORDS_BUF_SIZE], max[WORDS_BUF_SIZE];
+
+	if (opt->kind == WORDS_CARRY)
+		fprintf(stderr, "; expected %s or %s\n", words_carries[0],
+			words_carries[1]);
+	else
+		fprintf(stderr, "; expected %s to %s\n",
+			words_format(min, opt->kind, opt->min),
+			words_format(max, opt->kind, opt->max));
+}
+
+static inline int words_parse_value(const struct words_plugin *plugin,
+				    const struct words_option *opt, __u64 *val,
+				    const char *arg)
+{
+	const char *wrong = "is not in range";
+	double num;
+
+	if (opt->kind == WORDS_CARRY) {
+		for (*val = 0; *val < ARRAY_SIZE(words_carries); ++*val)
+			if (strcmp(arg, words_carries[*val]) == 0)
+				return 0;
+		wrong = "is no place for a value";
+	} else if (!words_get(&num, opt->kind, arg)) {
+		fprintf(stderr, "%s: %s: \"%s\" is not %s", plugin->name,
+			opt->word, arg, words_what(opt->kind));
+		words_explain_range(opt);
+		return -1;
+	} else if (num >= opt->min && num <= opt->max) {
+		*val = num;
+		return 0;
+	}
+	fprintf(stderr, "%s: %s: \"%s\" %s", plugin->name, opt->word, arg,
+		wrong);
+	words_explain_range(opt);
+	return -1;
+}
+
+static inline const struct words_option *
+words_find(const struct words_plugin *plugin, const char *word)
+{
+	unsigned int i;
+
+	for (i = 0; i < plugin->len; i++)
+		if (strcmp(word, plugin->options[i].word) == 0)
+			return &plugin->options[i];
+
+	fprintf(stderr, "%s: \"%s\" is not an option", plugin->name, word);
+	for (; i < plugin->len_elsewhere; i++)
+		if (strcmp(word, plugin->options[i].word) == 0)
+			fprintf(stderr, ", but one of %s", plugin->elsewhere);
+	fprintf(stderr, "; expected one of:\n%s", plugin->usage);
+	return NULL;
+}
+
+/* Two words of one attribute: the same, or words that exclude each other. */
+static inline void words_explain_second(const struct words_plugin *plugin,
+					const struct words_option *opt,
+					const char *first, const char *value)
+{
+	fprintf(stderr, "%s: %s: ", plugin->name, opt->word);
+	if (strcmp(first, opt->word) != 0)
+		fprintf(stderr,
+			"there is %s already; expected one of the two\n",
+			first);
+	else if (opt->kind != WORDS_FLAG && value)
+		fprintf(stderr,
+			"duplicate, \"%s\" is the second value; expected once\n",
+			value);
+	else
+		fprintf(stderr, "duplicate; expected once\n");
+}
+
+/* Says itself what is wrong. */
+static inline int words_parse(const struct words_plugin *plugin,
+			      struct words_request *req, int argc, char **argv,
+			      const struct nlmsghdr *n)
+{
+	const struct words_option *opt;
+	unsigned int i;
+
+	for (; argc > 0; argc--, argv++) {
+		const char *value = argc > 1 ? argv[1] : NULL;
+
+		if (strcmp(*argv, "help") == 0) {
+			fputs(plugin->usage, stderr);
+			return -1;
+		}
+		opt = words_find(plugin, *argv);
+		if (!opt)
+			return -1;
+		if (opt->kind == WORDS_LIST && plugin->parse_list) {
+			int taken = plugin->parse_list(req, argc - 1, argv + 1);
+
+			if (taken < 0)
+				return -1;
+			argc -= taken;
+			argv += taken;
+			continue;
+		}
+		if (req->given[opt->attr]) {
+			words_explain_second(plugin, opt, req->given[opt->attr],
+					     value);
+			return -1;
+		}
+		req->given[opt->attr] = opt->word;
+		req->val[opt->attr] = opt->min;
+		if (opt->kind == WORDS_FLAG)
+			continue;
+		if (!value) {
+			fprintf(stderr, "%s: %s: the value is missing",
+				plugin->name, opt->word);
+			words_explain_range(opt);
+			return -1;
+		}
+		if (words_parse_value(plugin, opt, &req->val[opt->attr], value))
+			return -1;
+		argc--;
+		argv++;
+	}
+
+	/* "replace" may find a qdisc to be changed. */
+	for (i = 0; i < plugin->len && n->nlmsg_flags & NLM_F_EXCL; i++) {
+		opt = &plugin->options[i];
+		if (!opt->needed || req->given[opt->attr])
+			continue;
+		fprintf(stderr, "%s: %s: it is missing", plugin->name,
+			opt->word);
+		words_explain_range(opt);
+		return -1;
+	}
+	return 0;
+}
+
+static inline unsigned int words_size(enum words_kind kind)
+{
+	switch (kind) {
+	case WORDS_CARRY:
+	case WORDS_FLAG:
+		return sizeof(__u8);
+	case WORDS_RATE:
+		return sizeof(__u64);
+	default:
+		return sizeof(__u32);
+	}
+}
+
+/* All but the lists. */
+static inline int words_add(const struct words_plugin *plugin,
+			    const struct words_request *req,
+			    struct nlmsghdr *n)
+{
+	unsigned int i;
+
+	for (i = 0; i < plugin->len; i++) {
+		const struct words_option *opt = &plugin->options[i];
+		unsigned int size = words_size(opt->kind);
+		__u64 val = req->val[opt->attr];
+		__u32 val32 = val;
+		__u8 val8 = val;
+		const void *data = &val;
+
+		/* Of words that exclude each other, by the one that was there. */
+		if (!req->given[opt->attr] ||
+		    strcmp(req->given[opt->attr], opt->word) != 0)
+			continue;
+		if (size == sizeof(val8))
+			data = &val8;
+		else if (size == sizeof(val32))
+			data = &val32;
+		if (addattr_l(n, WORDS_MSG_MAX, opt->attr, data, size))
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- netlink to text and JSON ---- */
+
+/* Type N among len bytes in tb[N]; of several of a type, the last one. */
+static inline void words_find_attrs(struct rtattr *tb[], unsigned int max,
+				    struct rtattr *rta, int len)
+{
+	for (; RTA_OK(rta, len); rta = RTA_NEXT(rta, len)) {
+		unsigned int type = rta->rta_type & NLA_TYPE_MASK;
+
+		if (type <= max)
+			tb[type] = rta;
+	}
+}
+
+static inline bool words_read(const struct rtattr *rta, unsigned int size,
+			      __u64 *val)
+{
+	__u32 val32;
+	__u8 val8;
+
+	if (!rta || RTA_PAYLOAD(rta) < size)
+		return false;
+	if (size == sizeof(val8)) {
+		memcpy(&val8, RTA_DATA(rta), sizeof(val8));
+		*val = val8;
+	} else if (size == sizeof(val32)) {
+		memcpy(&val32, RTA_DATA(rta), sizeof(val32));
+		*val = val32;
+	} else {
+		memcpy(val, RTA_DATA(rta), sizeof(*val));
+	}
+	return true;
+}
+
+/* What a newer kernel may mean by a number is not for us to say. */
+static inline void words_print_option(const struct words_option *opt, __u64 val)
+{
+	char buf[WORDS_BUF_SIZE];
+
+	switch (opt->kind) {
+	case WORDS_FLAG:
+		if (val != opt->min)
+			return;
+		print_bool(PRINT_JSON, opt->json_key, NULL, val);
+		print_string(PRINT_FP, NULL, "%s ", opt->word);
+		return;
+	case WORDS_CARRY:
+		if (val >= ARRAY_SIZE(words_carries))
+			return;
+		print_string(PRINT_JSON, opt->json_key, NULL,
+			     words_carries[val]);
+		print_string(PRINT_FP, NULL, "%s ", opt->word);
+		print_string(PRINT_FP, NULL, "%s ", words_carries[val]);
+		return;
+	case WORDS_SHARE:
+		print_float(PRINT_JSON, opt->json_key, NULL, val / 1e3);
+		break;
+	default:
+		print_lluint(PRINT_JSON, opt->json_key, NULL, val);
+	}
+	print_string(PRINT_FP, NULL, "%s ", opt->word);
+	print_string(PRINT_FP, NULL, "%s ", words_format(buf, opt->kind, val));
+}
+
+static inline void words_print(const struct words_plugin *plugin,
+			       struct rtattr *nest)
+{
+	struct rtattr *tb[WORDS_ATTRS] = {};
+	unsigned int i;
+	__u64 val;
+
+	words_find_attrs(tb, WORDS_ATTRS - 1, RTA_DATA(nest),
+			 RTA_PAYLOAD(nest));
+	for (i = 0; i < plugin->len; i++) {
+		const struct words_option *opt = &plugin->options[i];
+
+		if (opt->kind != WORDS_LIST &&
+		    words_read(tb[opt->attr], words_size(opt->kind), &val))
+			words_print_option(opt, val);
+	}
+}
+
+/* What the kernel did not send is zero. */
+static inline void words_copy(void *to, size_t size, const struct rtattr *rta)
+{
+	size_t len = RTA_PAYLOAD(rta);
+
+	memset(to, 0, size);
+	memcpy(to, RTA_DATA(rta), len < size ? len : size);
+}
+
+/* key NULL: only as text. */
+static inline void words_print_count(const char *key, const char *fmt,
+				     __u64 count)
+{
+	print_lluint(key ? PRINT_ANY : PRINT_FP, key, fmt, count);
+}
+
+#endif /* EXTRA_TC_WORDS_H */
