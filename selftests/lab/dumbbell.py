@@ -152,9 +152,13 @@ def load_module(job, paths):
     run(f"insmod {shlex.quote(path)}")
 
 
-def allow_congestion_control(job):
-    """Let the name spaces use what the job needs; the kernel keeps some for the first one."""
+def allow_congestion_control(job, prague):
+    """Let the name spaces use what the job needs; the kernel keeps some for the first one. prague: tcp_prague.ko."""
     wanted = sorted({g["cc"] for g in job["groups"] if "cc" in g})
+    if "prague" in wanted:
+        if not prague or not os.path.exists(prague):
+            fail(f"the job wants TCP Prague, and {prague or 'no file'} was given for it; see --prague")
+        run(f"insmod {shlex.quote(prague)}")
     if os.path.exists(f"/lib/modules/{os.uname().release}/kernel"):
         run(f"modprobe -a {' '.join('tcp_' + cc for cc in wanted if cc != 'reno')} sch_fq sch_htb sch_netem", False)
     there = run("sysctl -n net.ipv4.tcp_available_congestion_control").split()
@@ -253,7 +257,7 @@ def add_flows(job):
         options = ""
         if "cc" in group:
             options = f"congctl {group['cc']}" + ("" if group["ecn"] == "off" else " features ecn")
-        if group["kind"] != "udp" and group["ecn"] == "l4s":
+        if group["kind"] != "udp" and group["ecn"] == "l4s" and group["cc"] != "prague":
             l4s.append(net)
         for number in range(1, group.get("count", 1) + 1):
             src, dst = f"10.8.{net}.{number}", f"10.9.{net}.{number}"
@@ -263,6 +267,9 @@ def add_flows(job):
                              f"route add {src}/32 via 10.9.0.1 onlink dev to_rtr src {dst} {options}"]
             batch["rtr"] += [f"route add {src}/32 dev to_snd", f"route add {dst}/32 dev to_rcv"]
             flows.append({**group, "group": group["name"], "number": number, "src": src, "dst": dst})
+    if any(g.get("cc") == "prague" for g in job["groups"]):
+        # Accurate ECN for who asks for it, which only Prague does.
+        in_ns("rcv", "sysctl -qw net.ipv4.tcp_ecn=5")
     os.makedirs(SCRATCH, exist_ok=True)
     for name, lines in batch.items():
         with open(f"{SCRATCH}/routes", "w", encoding="ascii") as file:
@@ -395,6 +402,7 @@ def main():
     parser.add_argument("--delaymeter", required=True)
     parser.add_argument("--module", help="our sch_dualpi2.ko")
     parser.add_argument("--in-tree", help="the kernel's own sch_dualpi2.ko")
+    parser.add_argument("--prague", help="tcp_prague.ko")
     parser.add_argument("--out", required=True, help="directory for the results")
     args = parser.parse_args()
     if args.job:
@@ -404,7 +412,7 @@ def main():
                          "dualpi2" if args.module else None)
 
     load_module(job, {"dualpi2": args.module, "dualpi2-in-tree": args.in_tree})
-    allow_congestion_control(job)
+    allow_congestion_control(job, args.prague)
     build_topology(job)
     flows = add_flows(job)
     command = build_bottleneck(job, args.tc)

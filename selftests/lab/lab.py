@@ -63,7 +63,7 @@ def jobs_of(args):
     aqms = args.aqm.split(",") if args.aqm else None
     found, cases = [], []
     for name in scenario.matching(args.experiment, scenario.names(), "experiment"):
-        experiment = scenario.Experiment(name)
+        experiment = scenario.Experiment(name, l4s_cc=args.l4s)
         keep = args.keep_raw or experiment.keep_raw
         found += [(job, keep) for job in experiment.jobs(aqms, args.case, args.seeds, args.seconds)]
         cases += experiment.cases()
@@ -74,8 +74,10 @@ def jobs_of(args):
 
 
 def directory_of(args):
-    """Where `run` puts its results: those of another length must not replace the experiment's own."""
-    return f"{RESULTS}-{args.seconds}s" if args.seconds and args.results == RESULTS else args.results
+    """Where `run` puts its results: those of another length or sender must not replace the experiment's own."""
+    if args.results != RESULTS:
+        return args.results
+    return RESULTS + (f"-{args.l4s}" if args.l4s else "") + (f"-{args.seconds}s" if args.seconds else "")
 
 
 def do_list(args):
@@ -97,7 +99,7 @@ def do_list(args):
 def stale_because(meta, made_of):
     """Why a finished run is not what would be made today; empty if it is."""
     was = meta["made_of"]
-    changed = [k for k in ("kernel", "module", "method") if was[k] != made_of[k]]
+    changed = [k for k in ("kernel", "module", "method", "prague") if was.get(k) != made_of.get(k)]
     changed += [k for k in made_of["job"] if was["job"].get(k) != made_of["job"][k]]
     return changed
 
@@ -161,11 +163,12 @@ def do_run(args):
         total = planner.left([job for job, _ in wanted], [], args.jobs)
         for job, _ in wanted:
             print(f"{store.label(job):48} {duration(planner.seconds(job)):>8}"
-                  f"{'  finished' if results.meta(job) else ''}\n    tc qdisc add ... {job['qdisc']}")
+                  f"{'  finished' if results.meta(job) else ''}\n    tc qdisc add ... {job['qdisc']}" +
+                  f"\n    tc qdisc add ... {job.get('child')}" * ("child" in job))
         print(f"{len(wanted)} runs, about {duration(total)} with {args.jobs} at a time")
         return 0
     results.lock()
-    bench = runs.Bench()
+    bench = runs.Bench(any(runs.stacked(job) for job, _ in wanted))
     todo = select(wanted, results, bench)
     if not todo:
         print(f"nothing to run; results are in {directory}")
@@ -177,7 +180,7 @@ def do_run(args):
         return 1
     total = duration(planner.left([job for job, _ in todo], [], args.jobs))
     print(f"{len(todo)} runs, {args.jobs} at a time: about {total}", flush=True)
-    options = f" --seconds {args.seconds}" if args.seconds else ""
+    options = (f" --l4s {args.l4s}" if args.l4s else "") + (f" --seconds {args.seconds}" if args.seconds else "")
     started = [runs.JobRun(job, bench, results, args.timeout or
                            max(runs.LEAST_LIMIT_S, math.ceil(runs.PATIENCE * planner.seconds(job))), keep, options)
                for job, keep in todo]
@@ -195,6 +198,14 @@ def do_report(args):
         raise store.StoreError(f"no results in {args.results}; make some with `scripts/lab.sh run`")
     import report  # (matplotlib takes its time to load)
     report.main(args.results, args.out, args.brief)
+    return 0
+
+
+def do_companions(args):
+    """Print what the companions did beside the other AQMs."""
+    import companions  # (numpy and matplotlib take their time to load)
+    import results
+    print(companions.page(results.load(args.results)), end="")
     return 0
 
 
@@ -303,12 +314,16 @@ def parser():
                      help="repetitions, each with another seed (default 1)")
     sub.add_argument("--seconds", type=at_least_1, metavar="N",
                      help="measured seconds, in place of the experiment's; goes to build/lab/results-Ns")
+    sub.add_argument("--l4s", choices=scenario.CCS, metavar="CC",
+                     help="congestion control of L4S senders (prague), in place of that in senders.toml; goes to "
+                     "build/lab/results-CC")
     sub.add_argument("--keep-raw", action="store_true", help="keep the sightings of every packet (48 bytes each)")
     sub.add_argument("--timeout", type=at_least_1, metavar="S", help="wall clock that a machine may take")
     sub.add_argument("--plan", "--dry-run", action="store_true", help="only say what would run, and how long")
     sub = command("report", do_report, "draw the figures and write the report page")
     sub.add_argument("--out", default=REPORT, metavar="DIR", help="default: build/lab/report")
     sub.add_argument("--brief", action="store_true", help="the tables only, without pictures and files for flent")
+    command("companions", do_companions, "PI2, STEP, CSAQM and VDQ-CSAQM beside the other AQMs, as Markdown")
     sub = command("compare", do_compare, "two AQMs, or two results directories, in all cells that both have")
     sub.add_argument("a", metavar="A")
     sub.add_argument("b", metavar="B")

@@ -626,27 +626,30 @@ def fair_share(result):
 def peak_after_drop(cells):
     """S1-1: the highest sample after the link got slower, PI2's 250 ms the bound, and whether it rose again."""
     for cell in cells:
-        at = first_drop(cell.job)
-        if at is None or cell.experiment != "pi2-fig12" or cell.aqm not in (OURS, "pie"):
+        if first_drop(cell.job) is None or cell.experiment != "pi2-fig12" or cell.aqm not in (OURS, "pie"):
             continue
-
-        job = cell.job
-        end = min([c["at"] for c in job["changes"] if c["at"] > at], default=job["warmup"] + job["seconds"])
-
-        def late(result, at=at, end=end):
-            return [d for s, d in plots.samples(result, SAMPLE_S) if at <= s < end]
-
-        def peak(result, late=late):
-            return max(late(result), default=None)
-
-        def again(result, late=late):
-            high = [d > 100 for d in late(result)]
-            return max(sum(now and not before for before, now in zip([False, *high], high)) - 1, 0) if high else None
-
-        judged, flows = cell.aqm == OURS, sum(g["count"] for g in job["groups"])
+        judged, flows = cell.aqm == OURS, sum(g["count"] for g in cell.job["groups"])
         because = f"the paper does not say how many flows; {flows} here"
-        for what, figure, most in (("peak ms", peak, 250), ("further peaks above 100 ms", again, 0)):
+        for what, figure, most in (("peak ms", peak_ms, 250), ("further peaks above 100 ms", further_peaks, 0)):
             yield Check(f"{cell.aqm}: {what}", cell.value(figure), most=most, judged=judged, because=because)
+
+
+def on_slow_link(result):
+    """Samples of the delay in ms from the first drop of the link's rate until its next change."""
+    job, at = result.job, first_drop(result.job)
+    end = min([c["at"] for c in job["changes"] if c["at"] > at], default=job["warmup"] + job["seconds"])
+    return [d for s, d in plots.samples(result, SAMPLE_S) if at <= s < end]
+
+
+def peak_ms(result):
+    """The highest of them; None without sightings."""
+    return max(on_slow_link(result), default=None)
+
+
+def further_peaks(result):
+    """How many times they rose above 100 ms after the first; None without sightings."""
+    high = [d > 100 for d in on_slow_link(result)]
+    return max(sum(now and not before for before, now in zip([False, *high], high)) - 1, 0) if high else None
 
 
 def first_drop(job):
@@ -765,14 +768,14 @@ NOT_HERE = (
     ("S0-20, S0-23, S0-26", "of Prague's pacing, RTT independence and smallest window; Fig. 6 draws our L4S sender"),
     ("S0-27", "of Prague at 1 ms; Fig. 2 draws our L4S sender"),
     ("S0-28, S0-29", "of Prague, without a number; Fig. 7 draws our L4S sender"),
-    ("S1-5, S1-9, S1-10", "of qdiscs that are not here: PI without square, bare PIE, single-queue PI2"),
-    ("S1-7", "of the single-queue PI2 with 20 ms target; Fig. 6 shows Classic delay beside PIE's"),
+    ("S1-5, S1-9", "of qdiscs that are not here: PI without square, bare PIE"),
+    ("S1-7, S1-10", "of the single-queue PI2: `scripts/lab.sh companions`, and the tests of pi2"),
     ("S1-11, S1-12", "arithmetic on stability and windows that no test repeats"),
     ("S1-13", "arithmetic; the unit tests count verdicts against p'²"),
     ("S2-4", "of Prague's fallback for Classic ECN"),
     ("S2-6, S2-7, S2-14, S2-16", "of BBRv2 and BBRv3; so are parts of S2-5, S2-12 and S2-13"),
-    ("S3-1 to S3-7", "of another DualPI2 at 1 Gbit/s"),
-    ("S4-1 to S4-10", "of other qdiscs at 1 and 10 Gbit/s"),
+    ("S3-1 to S3-7", "of another DualPI2 at 1 Gbit/s; ours beside VDQ-CSAQM: `scripts/lab.sh companions`"),
+    ("S4-1 to S4-10", "of STEP, PI2 and CSAQM: `scripts/lab.sh companions`"),
 )
 
 

@@ -20,7 +20,7 @@ import tempfile
 import time
 
 import store
-from scenario import FRAME, mbit_of
+from scenario import COMPANIONS, FRAME, mbit_of
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CACHE = os.environ.get("DUALPI2_CACHE") or os.path.join(
@@ -33,7 +33,10 @@ MACHINE_MEMORY = "3G"  # of the lab; what it does not touch it does not take
 # What makes figures of packets, beside the delaymeter: a run made with others is not what would be made today.
 METHOD = ("selftests/lab/dumbbell.py", "selftests/lab/traffic.py", "selftests/lab/measure.py", "selftests/net/lib.py",
           "selftests/debug/uml-seed.c", "scripts/run-vm.sh", "scripts/vm-init.sh", "iproute2-patch/tc/q_dualpi2.c")
+# Beside it of AQMs made of companions. What their plugins say is in no figure but their own statistics.
+STACKED_METHOD = ("selftests/lab/stacked.py",)
 AGAIN = "build/lab/again"  # where a run's own command repeats it: where it stands it is finished
+COMPANION_QDISCS = ("pi2", "csaqm", "vdq_csaqm", "ppv")
 # Stand-ins for tests: a program in place of run-vm.sh, and one in place of `measure.py reduce`.
 MACHINE = os.environ.get("DUALPI2_LAB_MACHINE") or os.path.join(ROOT, "scripts", "run-vm.sh")
 REDUCE = os.environ.get("DUALPI2_LAB_REDUCE")
@@ -81,10 +84,16 @@ def digest(*paths):
 class Bench:
     """What all runs of the lab have in common, and by what their results are known to be of today."""
 
-    def __init__(self):
-        """Build it, and the lab's kernel at the first time; a failure ends the program."""
+    def __init__(self, companions=False):
+        """Build it, and the lab's kernel at the first time; a failure ends the program.
+
+        companions: with what is in extra, which the jobs that stacked() tells need, and no other.
+        """
+        self.extra, self.companions = None, {}
         if "DUALPI2_LAB_MACHINE" in os.environ:
             self.built, self.in_tree, self.kernel, self.module = (MACHINE,) * 3, MACHINE, "none", "none"
+            self.prague, self.prague_module = MACHINE, "none"
+            self.extra, self.companions = self.built, dict.fromkeys(COMPANIONS, "none")
         else:
             words = dict(shlex.split(line)[0].split("=", 1)
                          for line in shell(["scripts/debug-kernel.sh", KERNEL]).splitlines())
@@ -92,7 +101,18 @@ class Bench:
             self.in_tree = os.path.join(words["KDIR"], "net", "sched", "sch_dualpi2.ko")
             module, plugin, meter = prepare(KERNEL)
             self.module = digest(module)
-            self.built = self.keep([module, os.path.join(plugin, "q_dualpi2.so"), meter])
+            prague = shell(["scripts/build-for.sh", "--prague", KERNEL, os.path.join(BUILD, "prague", KERNEL)]).strip()
+            self.prague_module = digest(prague)
+            self.built = self.keep([module, os.path.join(plugin, "q_dualpi2.so"), meter, prague])
+            self.prague = os.path.join(self.built[1], "tcp_prague.ko")
+            if companions:
+                made = shell(["scripts/build-for.sh", "--extra", KERNEL, os.path.join(BUILD, "extra", KERNEL)]).strip()
+                files = [os.path.join(made, f"sch_{name}.ko") for name in COMPANIONS]
+                self.companions = {name: digest(file) for name, file in zip(COMPANIONS, files, strict=True)}
+                shell(["make", "--no-print-directory", "extra-plugins"])
+                plugins = [os.path.join(plugin, f"q_{kind}.so") for kind in COMPANION_QDISCS]
+                # A place of its own: other runs shall find what they found before, and no more.
+                self.extra = self.keep([module, os.path.join(plugin, "q_dualpi2.so"), meter, *files, *plugins])
         commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True, capture_output=True, check=False)
         dirty = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, text=True, capture_output=True, check=False)
         self.commit, self.dirty = commit.stdout.strip() or None, bool(dirty.stdout.strip())
@@ -114,8 +134,28 @@ class Bench:
     def made_of(self, job):
         """What a run's result depends on: the job itself, the kernel, our module if it is used, how it is measured."""
         method = digest(*(os.path.join(ROOT, f) for f in METHOD), self.built[2])
-        return {"job": job, "kernel": self.kernel, "module": self.module if job["module"] == "dualpi2" else None,
+        made = {"job": job, "kernel": self.kernel, "module": self.module if job["module"] == "dualpi2" else None,
                 "method": f"{method} {MACHINE_MEMORY}"}
+        if any(g.get("cc") == "prague" for g in job["groups"]):
+            made["prague"] = self.prague_module
+        if stacked(job):
+            made["module"] = " ".join(f"{name} {self.companions[name]}" for name in job["module"])
+            made["method"] += " " + digest(*(os.path.join(ROOT, f) for f in STACKED_METHOD))
+        return made
+
+
+def stacked(job):
+    """Whether a job's AQM is made of companions, so that stacked.py runs it."""
+    return isinstance(job["module"], list)
+
+
+def tc_lines(job):
+    """The commands that make a job's AQM."""
+    where = "root" if job.get("shaper") == "own" else "parent 1:10"
+    lines = [f"tc qdisc add dev to_rcv {where} handle 10: {job['qdisc']}"]
+    if "child" in job:
+        lines.append(f"tc qdisc add dev to_rcv parent 10:1 handle 20: {job['child']}")
+    return lines
 
 
 def packets(job):
@@ -181,6 +221,8 @@ def obstacles(jobs, parallel, directory, keep_raw):
 class Run:
     """One machine with dumbbell.py: its options by name, and where its results are."""
 
+    program = "dumbbell.py"
+
     def __init__(self, name, **options):
         self.name, self.options = name, options
         self.out = tempfile.mkdtemp(prefix=f"{name}-", dir=os.path.join(BUILD, "lab"))
@@ -196,7 +238,7 @@ class Run:
         """Start a machine with the options of run-vm.sh, in it dumbbell.py with its own."""
         module, plugin, meter = built
         self.spawn([MACHINE, *machine, "--rw", self.out, "--", "env", f"TC_LIB_DIR={plugin}", PYTHON,
-                    os.path.join(LAB, "dumbbell.py"), "--module", module, "--delaymeter", meter,
+                    os.path.join(LAB, self.program), "--module", module, "--delaymeter", meter,
                     "--out", self.out, *options])
 
     def spawn(self, command):
@@ -259,9 +301,14 @@ class JobRun(Run):
         self.made_of = self.bench.made_of(self.job)
         self.log = os.path.join(self.out, "log")
         self.began = time.monotonic()
+        companions = []
+        if stacked(self.job):
+            self.program, built = "stacked.py", self.bench.extra
+            companions = ["--companions", os.path.dirname(built[0])]
         self.launch(built, ["--kernel", kernel, "--seed", str(self.job["seed"]), "--memory", MACHINE_MEMORY,
                             "--timeout", str(self.limit_s)],
-                    ["--job", os.path.join(self.out, "job.json"), "--in-tree", self.bench.in_tree])
+                    ["--job", os.path.join(self.out, "job.json"), "--in-tree", self.bench.in_tree,
+                     "--prague", self.bench.prague, *companions])
 
     def over(self):
         """Go on to the next step if one is done; whether all are, or one failed."""
@@ -302,7 +349,7 @@ class JobRun(Run):
         self.wall_s = time.monotonic() - self.began
         self.results.finish(job, self.out, {
             "commit": self.bench.commit, "dirty": self.bench.dirty, "seed": job["seed"],
-            "tc": f"tc qdisc add dev to_rcv parent 1:10 handle 10: {job['qdisc']}",
+            "tc": "; ".join(tc_lines(job)),
             "wall_seconds": round(self.wall_s, 1), "predicted_seconds": round(predicted_s(job), 1),
             "command": f"scripts/lab.sh run {job['experiment']} --case {job['case']} --aqm {job['aqm']} "
                        f"--seeds {job['seed']}-{job['seed']}{self.options}{' --keep-raw' * self.keep_raw} "

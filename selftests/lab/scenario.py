@@ -14,10 +14,12 @@ import tomllib
 
 DIRECTORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scenarios")
 RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([kmg]?)bit")
-CCS = ("dctcp", "cubic", "reno", "bbr")
+CCS = ("dctcp", "prague", "cubic", "reno", "bbr")
 TCP_ECN = ("l4s", "classic", "off")
 UDP_ECN = ("ect1", "ect0", "not-ect")
 MODULES = ("dualpi2", "dualpi2-in-tree")
+COMPANIONS = ("pi2", "csaqm", "ppv")  # of extra; of these an AQM may need several
+FUNCTIONS = 16  # classes of packet values that ppv has
 SHAPERS = ("own",)
 OWN_RATE = "bandwidth {rate}"  # what a change of the rate says again
 NOT_SCENARIOS = ("aqms", "senders")
@@ -64,6 +66,9 @@ COUNT = ("a whole number, 0 or more", lambda v: _number(v, whole=True))
 POSITIVE = ("a whole number, 1 or more", lambda v: _number(v, 1, whole=True))
 TIME = ("a number, 0 or more", _number)
 ABOVE_0 = ("a number above 0", lambda v: _number(v) and v > 0)
+MODULE = (f"one of {', '.join(MODULES)}, or a list of some of {', '.join(COMPANIONS)}", lambda v: (
+    v in MODULES if isinstance(v, str) else _list_of(v, str) and set(v) <= set(COMPANIONS)))
+FUNCTION = (f"a whole number, 1 to {FUNCTIONS}", lambda v: _number(v, 1, whole=True) and v <= FUNCTIONS)
 WARMUP = ('a whole number of seconds or "paper"', lambda v: v == "paper" or _number(v, whole=True))
 
 
@@ -78,15 +83,15 @@ CASE = {"name": NAME, "over": TABLE, "aqms": NAMES, "rate": RATE_TEXT, "changes"
         "group": TABLES}
 CHANGE = {"at": ABOVE_0, "rate": RATE_TEXT}
 COMMON = {"name": NAME, "kind": one_of(("tcp", "udp", "web")), "rtt_ms": TIME, "count": COUNT, "start": TIME,
-          "stop": ABOVE_0, "aggregate_ms": TIME}
+          "stop": ABOVE_0, "aggregate_ms": TIME, "tvf": FUNCTION}
 GROUPS = {"tcp": COMMON | {"sender": TEXT},
           "udp": COMMON | {"ecn": one_of(UDP_ECN), "rate": RATE_TEXT, "payload": POSITIVE},
           "web": COMMON | {"sender": TEXT, "per_second": ABOVE_0, "alpha": ABOVE_0, "least": POSITIVE,
                            "most": POSITIVE}}
 # Keys that may be missing, wherever they stand.
 OPTIONAL = {"keep_raw", "values", "over", "aqms", "changes", "buffer_bdp", "kind", "count", "start", "stop", "payload",
-            "alpha", "least", "most", "module", "l4s", "shaper", "aggregate_ms"}
-AQM = {"qdisc": TEXT, "module": one_of(MODULES), "l4s": SWITCH, "shaper": one_of(SHAPERS), "values": TABLE}
+            "alpha", "least", "most", "module", "l4s", "shaper", "aggregate_ms", "child", "tvf"}
+AQM = {"qdisc": TEXT, "child": TEXT, "module": MODULE, "l4s": SWITCH, "shaper": one_of(SHAPERS), "values": TABLE}
 SENDER = {"cc": one_of(CCS), "ecn": one_of(TCP_ECN)}
 CHOICE = {"on_l4s": TEXT, "elsewhere": TEXT}
 # Appendix C of the DualPI2 paper has the sizes of web objects.
@@ -137,15 +142,19 @@ def aqms(directory=DIRECTORY):
     for name, aqm in found.items():
         check({"name": name, name: aqm}, {"name": NAME, name: TABLE}, "aqms.toml")
         check(aqm, AQM, f"aqms.toml: {name}")
-        if "shaper" in aqm and OWN_RATE not in aqm["qdisc"]:
-            raise ScenarioError(f"aqms.toml: {name}: shaper = {aqm['shaper']!r} needs '{OWN_RATE}' in qdisc")
+        where = "child" if "child" in aqm else "qdisc"
+        if "child" in aqm and "shaper" not in aqm:
+            raise ScenarioError(f"aqms.toml: {name}: child needs shaper = 'own'")
+        if "shaper" in aqm and OWN_RATE not in aqm[where]:
+            raise ScenarioError(f"aqms.toml: {name}: shaper = {aqm['shaper']!r} needs '{OWN_RATE}' in {where}")
     return found
 
 
-def senders(directory=DIRECTORY):
-    """All senders by name, checked, from senders.toml; {l4s_cc} is put in."""
+def senders(directory=DIRECTORY, l4s_cc=None):
+    """All senders by name, checked, from senders.toml; {l4s_cc} is put in, its own or another."""
     found = read(os.path.join(directory, "senders.toml"))
-    l4s_cc = found.pop("l4s_cc", None)
+    own = found.pop("l4s_cc", None)
+    l4s_cc = l4s_cc or own
     check({"l4s_cc": l4s_cc}, {"l4s_cc": one_of(CCS)}, "senders.toml")
     found = fill(found, {"l4s_cc": l4s_cc}, "senders.toml")
     for name, sender in found.items():
@@ -180,13 +189,16 @@ def matching(patterns, known, what):
 class Experiment:
     """One scenario file, read and checked."""
 
-    def __init__(self, name, directory=DIRECTORY):
-        """Read NAME.toml, the AQMs and the senders; ScenarioError says what is wrong with them."""
+    def __init__(self, name, directory=DIRECTORY, l4s_cc=None):
+        """Read NAME.toml, the AQMs and the senders; ScenarioError says what is wrong with them.
+
+        l4s_cc: the L4S sender's congestion control, in place of that in senders.toml.
+        """
         known = names(directory)
         if name not in known:
             raise ScenarioError(f"no experiment '{name}'; there are {', '.join(known)}")
         self.name, self.file = name, f"{name}.toml"
-        self.aqms, self.senders = aqms(directory), senders(directory)
+        self.aqms, self.senders = aqms(directory), senders(directory, l4s_cc)
         self.table = read(os.path.join(directory, self.file))
         check(self.table, EXPERIMENT, self.file)
         self.title = self.table["title"]
@@ -264,12 +276,14 @@ class Experiment:
                                     f"the end at {warmup + seconds} s")
         job = {"format": 1, "experiment": self.name, "case": case["name"], "aqm": aqm_name, "seed": seed,
                "rate": case["rate"], "changes": changes, "module": aqm.get("module"),
-               "qdisc": self._qdisc(case, variables, aqm_name, rtt, where), "warmup": warmup, "seconds": seconds,
-               "groups": groups}
+               "qdisc": self._line("qdisc", case, variables, aqm_name, rtt, where), "warmup": warmup,
+               "seconds": seconds, "groups": groups}
+        if "child" in aqm:
+            job["child"] = self._line("child", case, variables, aqm_name, rtt, where)
         return job | ({"shaper": aqm["shaper"]} if "shaper" in aqm else {})
 
-    def _qdisc(self, case, variables, name, rtt_ms, where):
-        """The qdisc's line for tc, with the values of the AQM, those that the experiment sets, and the buffers."""
+    def _line(self, which, case, variables, name, rtt_ms, where):
+        """A qdisc's line for tc, with the values of the AQM, those that the experiment sets, and the buffers."""
         own = self.aqms[name].get("values", {})
         set_here = fill(self.table.get("values", {}).get(name, {}), variables | {
             k: f"{{{k}}}" for k in ("buffer_packets", "buffer_bytes")}, where)
@@ -284,10 +298,10 @@ class Experiment:
             buffers = {"buffer_packets": int(bytes_ / MTU) + 1, "buffer_bytes": int(bytes_)}
             values = fill(values, buffers, where)
         rate = {"rate": case["rate"]} if "shaper" in self.aqms[name] else {}
-        qdisc = fill(self.aqms[name]["qdisc"], rate | values, f"{where}: {name}")
-        if "{" in qdisc:
-            raise ScenarioError(f"{where}: {name} needs buffer_bdp of the case for '{qdisc}'")
-        return qdisc
+        line = fill(self.aqms[name][which], rate | values, f"{where}: {name}")
+        if "{" in line:
+            raise ScenarioError(f"{where}: {name} needs buffer_bdp of the case for '{line}'")
+        return line
 
     def _group(self, group, aqm, where):
         kind = group.get("kind", "tcp")
@@ -298,6 +312,9 @@ class Experiment:
                   "start": group.get("start", 0), "stop": group.get("stop")}
         if group.get("aggregate_ms"):
             filled["aggregate_ms"] = group["aggregate_ms"]
+        # Where nothing gives values to packets it is the same run, whatever their class.
+        if "tvf" in group and "child" in aqm:
+            filled["tvf"] = group["tvf"]
         if kind == "udp":
             return filled | {"ecn": group["ecn"], "rate": group["rate"], "payload": group.get("payload", 1470)}
         sender = self.senders.get(group["sender"])

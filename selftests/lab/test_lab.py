@@ -24,10 +24,12 @@ WORK = tempfile.mkdtemp(prefix="test-lab-")
 FAKE = os.path.join(WORK, "fake")
 os.environ |= {"DUALPI2_LAB_MACHINE": FAKE, "DUALPI2_LAB_REDUCE": FAKE}
 
+import dumbbell  # noqa: E402
 import harness   # noqa: E402
 import lab       # noqa: E402  (it reads the environment)
 import runs      # noqa: E402
 import scenario  # noqa: E402
+import stacked   # noqa: E402
 import store     # noqa: E402
 from harness import equal, test  # noqa: E402
 
@@ -130,7 +132,10 @@ def scenarios_as_shipped_have_the_papers_runs():
     equal({k: counts[k] for k in ("fig2", "fig4", "fig6", "fig7", "fig8", "fig9", "fig10", "fig11", "fig12")},
           {"fig2": 75, "fig4": 1, "fig6": 75, "fig7": 66, "fig8": 72, "fig9": 2, "fig10": 3, "fig11": 75, "fig12": 20})
     equal({k: counts[k] for k in counts if k.startswith(("pi2", "deploy"))},
-          {"deploy": 180, "deploy-flows": 36, "pi2-fig11": 6, "pi2-fig12": 2, "pi2-fig13": 2, "pi2-fig14": 8})
+          {"deploy": 180, "deploy-flows": 36, "pi2-fig6": 3, "pi2-fig11": 9, "pi2-fig12": 3, "pi2-fig12-flows": 12,
+           "pi2-fig13": 3, "pi2-fig14": 12, "pi2-fig15": 100, "pi2-fig19": 22})
+    equal({k: counts[k] for k in counts if k.startswith(("vdq", "csaqm"))},
+          {"vdq-equal": 72, "vdq-rtt": 32, "vdq-policy": 12, "vdq-cc": 32, "csaqm-cc": 144, "csaqm-rtt": 48})
     equal(list(counts)[0], "smoke")
 
 
@@ -162,6 +167,9 @@ def scenarios_as_shipped_are_on_the_papers_grid():
             f"dualpi2 limit 40000 target {t}ms tupdate 32ms alpha 0.3125 beta 3.125" for t in targets}, name)
         equal(seen(name, lambda j: j["qdisc"], "pie"), {
             f"pie limit 40000 target {t}ms tupdate 32ms alpha 2 beta 20 ecn" for t in targets}, name)
+        equal(seen(name, lambda j: j["qdisc"], "pi2"), {
+            f"pi2 limit 40000 target {t}ms tupdate 32ms alpha 0.3125 beta 3.125 coupling_factor 2 ecn"
+            for t in targets}, name)
     reno, udp = (lambda n: (100, n, "reno", "off", 0, None)), (100, 2, "6mbit", "not-ect", 0, None)
     groups = {"pi2-fig11": {("10mbit", reno(5)), ("10mbit", reno(50)), ("10mbit", reno(5), udp)},
               "pi2-fig12": {("100mbit", reno(20))},
@@ -174,6 +182,56 @@ def scenarios_as_shipped_are_on_the_papers_grid():
             for g in j["groups"]))), wanted, name)
     equal(seen("pi2-fig12", lambda j: tuple((c["at"], c["rate"]) for c in j["changes"])),
           {((50, "20mbit"), (100, "100mbit"))})
+    equal(seen("pi2-fig15", lambda j: (*of_flows(j), *((g["cc"], g["ecn"]) for g in j["groups"])), "pie"), {
+        (f"{r}mbit", (t, 1), (t, 1), a, ("cubic", "off")) for r in (4, 12, 40, 120, 200) for t in rtts
+        for a in (("dctcp", "l4s"), ("cubic", "classic"))})
+    equal({j["qdisc"] for j in scenario.Experiment("pi2-fig15").jobs()}, {
+        "pie limit 40000 target 20ms tupdate 32ms alpha 2 beta 20 ecn",
+        "pi2 limit 40000 target 20ms tupdate 32ms alpha 0.3125 beta 3.125 coupling_factor 2 ecn"})
+
+
+@test
+def scenarios_of_values_are_on_the_papers_grid():
+    def seen(name, figure, aqm="vdq_csaqm"):
+        return [figure(j) for j in scenario.Experiment(name).jobs([aqm])]
+
+    def counts(job):
+        return {g["name"]: g["count"] for g in job["groups"]}
+    # The phases of the VDQ-CSAQM paper, section 4.
+    equal(seen("vdq-equal", lambda j: "-".join(str(counts(j).get(x, 0)) for x in "AB")),
+          ["1-0", "1-1", "10-1", "10-10", "50-10", "50-50", "10-50", "1-10", "0-1"])
+    for name in ("vdq-rtt", "vdq-policy", "vdq-cc"):
+        equal(seen(name, lambda j: set(counts(j).values())), [{1}, {2}, {5}, {10}], name)
+    for name, groups in (
+            ("vdq-equal", {(5, "dctcp", "l4s", None), (5, "cubic", "off", None)}),
+            ("vdq-rtt", {(t, *x, None) for t in (5, 40) for x in (("dctcp", "l4s"), ("cubic", "off"))}),
+            ("vdq-policy", {(5, *x, f) for f in (1, 2) for x in (("dctcp", "l4s"), ("cubic", "off"))}),
+            ("vdq-cc", {(5, *x, None) for x in (("dctcp", "l4s"), ("cubic", "off"), ("bbr", "off"))})):
+        equal({(g["rtt_ms"], g["cc"], g["ecn"], g.get("tvf")) for j in scenario.Experiment(name).jobs(["vdq_csaqm"])
+               for g in j["groups"]}, groups, name)
+        # The senders are the same whatever the AQM knows of L4S.
+        for aqm in ("fq_codel", "dualpi2"):
+            equal(seen(name, lambda j: [g["cc"] + g["ecn"] for g in j["groups"]], aqm),
+                  seen(name, lambda j: [g["cc"] + g["ecn"] for g in j["groups"]]), f"{name} {aqm}")
+
+
+@test
+def scenarios_of_targets_have_them_as_each_aqm_counts():
+    found = {}
+    for name in ("csaqm-cc", "csaqm-rtt"):
+        for job in scenario.Experiment(name).jobs():
+            where = f"{name} {job['case']}"
+            line = job.get("child", job["qdisc"]).split()
+            option = {"step": "min", "step-dualpi2": "step_thresh"}.get(job["aqm"], "target")
+            text = line[line.index(option) + 1]
+            if job["aqm"] == "step":
+                equal([line[line.index(w) + 1] for w in ("max", "avpkt")], [text, text], where)
+                text = f"{int(text) * 8 / scenario.mbit_of(job['rate']) / 1e3:g}ms"
+            factor = float(job["case"].rpartition("K")[2])
+            equal(text, f"{factor * min(g['rtt_ms'] for g in job['groups']):g}ms", f"{where} {job['aqm']}")
+            found.setdefault((name, factor), set()).update(g["rtt_ms"] for g in job["groups"])
+    equal(found, {("csaqm-cc", k): {5, 50} for k in (0.17, 1, 2)} | {
+        ("csaqm-rtt", k): {5, 50} for k in (0.17, 1, 2, 10)})
 
 
 @test
@@ -195,6 +253,64 @@ def scenario_ecn_sender_follows_the_aqm():
     found = {j["aqm"]: (j["groups"][0]["cc"], j["groups"][0]["ecn"])
              for j in scenario.Experiment("fig8").jobs(case_pattern="A5-B5-cubic")}
     equal(found, {"dualpi2": ("dctcp", "l4s"), "pie": ("cubic", "classic"), "fq_codel": ("cubic", "classic")})
+
+
+@test
+def scenario_l4s_sender_may_be_another():
+    found = {j["aqm"]: (j["groups"][0]["cc"], j["groups"][0]["ecn"])
+             for j in scenario.Experiment("fig8", l4s_cc="prague").jobs(case_pattern="A5-B5-cubic")}
+    equal(found, {"dualpi2": ("prague", "l4s"), "pie": ("cubic", "classic"), "fq_codel": ("cubic", "classic")})
+    try:
+        scenario.Experiment("fig8", l4s_cc="vegas")
+    except scenario.ScenarioError as error:
+        holds(str(error), "l4s_cc", "prague")
+    else:
+        raise AssertionError("vegas was taken")
+
+
+@test
+def run_with_another_l4s_sender_says_so_in_what_repeats_it():
+    place = Place()
+    code, _, _ = place.lab(*SMOKE, "--case", "two-rtts-reno", "--l4s", "prague")
+    equal(code, 0)
+    (_, _, _, _, _, meta), = place.store.runs()
+    equal([g["cc"] for g in meta["made_of"]["job"]["groups"]], ["prague", "reno"])
+    holds(meta["command"], "--l4s prague")
+    assert "prague" in meta["made_of"], meta["made_of"]
+    code, _, err = place.lab(*SMOKE, "--l4s", "vegas")
+    equal(code, 2)
+    holds(err, "vegas", "prague")
+
+
+@test
+def scenario_of_companions_becomes_exactly_this_job():
+    job, = scenario.Experiment("vdq-policy").jobs(["vdq_csaqm"], "2-each")
+    flows = {"kind": "tcp", "rtt_ms": 5, "count": 2, "start": 0, "stop": None}
+    equal(job, {
+        "format": 1, "experiment": "vdq-policy", "case": "2-each", "aqm": "vdq_csaqm", "seed": 1, "rate": "1gbit",
+        "changes": [], "module": ["ppv", "csaqm"], "qdisc": "ppv", "child": "vdq_csaqm bandwidth 1gbit",
+        "shaper": "own", "warmup": 5, "seconds": 15, "groups": [
+            flows | {"name": name, "tvf": tvf, "cc": cc, "ecn": ecn} for name, tvf, cc, ecn in (
+                ("A-gold", 1, "dctcp", "l4s"), ("A-silver", 2, "dctcp", "l4s"),
+                ("B-gold", 1, "cubic", "off"), ("B-silver", 2, "cubic", "off"))]})
+    # A qdisc without classes of values runs what it would run without them.
+    for aqm in ("dualpi2", "pi2", "cake-shaper"):
+        job, = scenario.Experiment("vdq-policy").jobs([aqm], "2-each")
+        assert not any("tvf" in g for g in job["groups"]) and "child" not in job, job
+
+
+@test
+def scenario_of_companions_is_refused_if_it_cannot_be():
+    child = '[q]\nqdisc = "q"\nshaper = "own"\nchild = "c bandwidth {rate}"\nmodule = ["ppv", "csaqm"]\n'
+    equal(refusal(aqms=child), "")
+    holds(refusal(aqms=child.replace('shaper = "own"\n', "")), "aqms.toml: q", "child needs shaper")
+    holds(refusal(aqms=child.replace(" bandwidth {rate}", "")), "aqms.toml: q", "'bandwidth {rate}' in child")
+    holds(refusal(aqms=child.replace('"csaqm"]', '"cake"]')), "module = ['ppv', 'cake']", "pi2, csaqm, ppv")
+    holds(refusal(aqms=child.replace('["ppv", "csaqm"]', "[]")), "module = []", "a list")
+    holds(refusal(aqms=child.replace('["ppv", "csaqm"]', '"ppv"')), "module = 'ppv'", "dualpi2-in-tree")
+    for number in ("0", "17", "true", '"2"'):
+        holds(refusal(GOOD.replace("rtt_ms = 5", f"rtt_ms = 5\ntvf = {number}"), aqms=child), "group A", "1 to 16")
+    equal(refusal(GOOD.replace("rtt_ms = 5", "rtt_ms = 5\ntvf = 16"), aqms=child), "")
 
 
 @test
@@ -431,8 +547,8 @@ def run_that_fails_is_reported_and_the_others_go_on():
     place = Place()
     do = {"two-flows": "fail", "udp": "die", "web": "silent", "changes": "bad data", "two-rtts-reno": "limit"}
     code, out, err = place.lab(*SMOKE, do=do)
-    equal((code, place.finished()), (1, ["aggregates", "two-rtts-bbr", "two-rtts-ecn-cubic"]))
-    holds(out, "3 runs finished, 5 failed",
+    equal((code, place.finished()), (1, ["aggregates", "prague", "two-rtts-bbr", "two-rtts-ecn-cubic", "values"]))
+    holds(out, "5 runs finished, 5 failed",
           "smoke/two-flows/dualpi2/seed-1: machine failed with code 1: dumbbell: no such qdisc",
           "smoke/udp/dualpi2/seed-1: machine failed with code -9",
           "smoke/web/dualpi2/seed-1: left no summary.json",
@@ -457,7 +573,7 @@ def run_that_hangs_is_killed():
         with contextlib.redirect_stderr(io.StringIO()):
             runs.run_all([run], run.bench.built, 1)
         holds(run.failure, "took more than 1 s and was stopped")
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
         equal((place.alive(), place.finished()), ([], []))
     finally:
         runs.GRACE_S, runs.STOP_S = grace, patience
@@ -542,6 +658,118 @@ def other_programs_run_all_ends_at_the_first_failure():
             raise AssertionError("taken for good")
     finally:
         runs.BUILD = build
+
+
+# The companions
+
+def commands(job, changes=()):
+    """What a machine is told for a job's bottleneck and changes of its rate, and what it says it was told."""
+    told = []
+    kept = {(module, name): getattr(module, name) for module in (dumbbell, stacked) for name in ("in_ns", "run")}
+    done = subprocess.CompletedProcess("", 0, "", "")
+    real_run, real_rate = subprocess.run, dumbbell.set_rate
+    try:
+        for module, name in kept:
+            setattr(module, name, lambda *words: told.append(words[-1]))
+        subprocess.run = lambda command, **_: told.append(command.removeprefix("ip netns exec rtr ")) or done
+        dumbbell.set_rate = stacked.set_rate
+        said = stacked.build_bottleneck(job, "tc")
+        for rate in changes:
+            stacked.set_rate(job, rate, "tc")
+    finally:
+        subprocess.run, dumbbell.set_rate = real_run, real_rate
+        for (module, name), function in kept.items():
+            setattr(module, name, function)
+    return told, said
+
+
+@test
+def companions_stand_as_the_job_says():
+    job, = scenario.Experiment("vdq-policy").jobs(["vdq_csaqm"], "2-each")
+    told, said = commands(job, ["20mbit"])
+    add = "tc qdisc add dev to_rcv"
+    equal(told, [
+        f"{add} root handle 10: ppv", f"{add} parent 10:1 handle 20: vdq_csaqm bandwidth 1gbit",
+        *(f"tc filter add dev to_rcv parent 10: protocol ip u32 match ip src 10.8.{net}.0/24 flowid 10:{number}"
+          for net, number in ((1, 1), (2, 2), (3, 1), (4, 2))),
+        "tc qdisc change dev to_rcv parent 10:1 handle 20: vdq_csaqm bandwidth 20mbit"])
+    equal(said, f"{add} root handle 10: ppv; {add} parent 10:1 handle 20: vdq_csaqm bandwidth 1gbit")
+    equal("; ".join(runs.tc_lines(job)), said)
+    # One alone is below htb, which has the rate.
+    job, = scenario.Experiment("pi2-fig12").jobs(["pi2"])
+    told, said = commands(job, ["20mbit"])
+    equal([line.split()[:3] for line in told], [["tc", "qdisc", "add"], ["tc", "class", "add"], ["tc", "qdisc", "add"],
+                                                ["tc", "class", "change"]])
+    holds(told[-1], "htb rate 20mbit ceil 20mbit")
+    holds(said, f"{add} parent 1:10 handle 10: pi2 limit 40000")
+    equal("; ".join(runs.tc_lines(job)), said)
+
+
+@test
+def companions_modules_are_loaded_in_order_or_missed():
+    directory = tempfile.mkdtemp(dir=WORK)
+    job, = scenario.Experiment("vdq-equal").jobs(["vdq_csaqm"], "A1-B1")
+    told, kept = [], stacked.run
+    try:
+        stacked.run = told.append
+        for name in ("ppv", "csaqm"):
+            try:
+                stacked.load_modules(job, directory)
+            except SystemExit as error:
+                holds(str(error), f"wants the module {name}", f"sch_{name}.ko")
+            else:
+                raise AssertionError("loaded what is not there")
+            with open(os.path.join(directory, f"sch_{name}.ko"), "w", encoding="ascii"):
+                pass
+        told.clear()
+        stacked.load_modules(job, directory)
+    finally:
+        stacked.run = kept
+    equal(told, [f"insmod {directory}/sch_{name}.ko" for name in ("ppv", "csaqm")])
+
+
+@test
+def companions_statistics_have_those_of_the_child():
+    kept = stacked.in_ns
+    try:
+        stacked.in_ns = lambda *_: json.dumps([{"kind": "ppv", "handle": "10:", "packets": 3},
+                                               {"kind": "vdq_csaqm", "handle": "20:", "packets": 2}])
+        equal(stacked.queue_stats("tc"), {"kind": "ppv", "handle": "10:", "packets": 3, "child": {
+            "kind": "vdq_csaqm", "handle": "20:", "packets": 2}})
+        stacked.in_ns = lambda *_: json.dumps([{"kind": "htb", "handle": "1:"}, {"kind": "pi2", "handle": "10:"}])
+        equal(stacked.queue_stats("tc"), {"kind": "pi2", "handle": "10:"})
+    finally:
+        stacked.in_ns = kept
+
+
+@test
+def run_of_companions_is_of_their_program_and_depends_on_it():
+    place = Place()
+    os.environ |= {"FAKE_DIR": place.directory, "FAKE_DO": "{}"}
+    place.store.lock()
+    bench = runs.Bench(True)
+    own, = scenario.Experiment("vdq-rtt").jobs(["dualpi2"], "1-each")
+    job, = scenario.Experiment("vdq-rtt").jobs(["vdq_csaqm"], "1-each")
+    for one, program in ((own, "dumbbell.py"), (job, "stacked.py")):
+        run = runs.JobRun(one, bench, place.store, 60)
+        run.start(bench.built)
+        run.process.wait()
+        holds(" ".join(run.process.args), os.path.join(runs.LAB, program))
+        equal("--companions" in run.process.args, one is job)
+        run.stop()
+    # What is of the companions is no reason to repeat a run without them.
+    method = {name: bench.made_of(one)["method"] for name, one in (("own", own), ("job", job))}
+    made, kept = bench.made_of(own), runs.STACKED_METHOD
+    bench.companions = dict.fromkeys(bench.companions, "other")
+    try:
+        runs.STACKED_METHOD = ("selftests/lab/stacked.py", "selftests/lab/harness.py")
+        equal(bench.made_of(own), made)
+        assert bench.made_of(job)["method"] != method["job"]
+    finally:
+        runs.STACKED_METHOD = kept
+    holds(method["job"], method["own"])
+    equal(bench.made_of(job)["module"], "ppv other csaqm other")
+    equal(bench.made_of(own)["module"], "none")
 
 
 # Planner
@@ -658,6 +886,7 @@ def bad_input_gets_one_line():
             (2, ("compare", "dualpi2", "red"), "no AQM or directory 'red'"),
             (1, ("compare", "dualpi2", "pie"), "no cell in common"),
             (1, ("report",), "no results in"),
+            (1, ("companions",), "has no results"),
             (2, ("run",), "required"),
             (2, ("walk",), "invalid choice: 'walk'")):
         err = io.StringIO()

@@ -19,6 +19,7 @@ import sys
 import tempfile
 from contextlib import redirect_stdout
 
+import companions
 import flentfile
 import harness
 import numpy as np
@@ -59,6 +60,8 @@ def figures(job, given=None):
     whole = {"utilization_pct": spread(99.9), "delay_ms": spread(5.0)}
     if "util" in given.get("all", {}):
         whole["utilization_pct"] = spread(given["all"]["util"])
+    if "jain" in given.get("all", {}):
+        whole["jain"] = given["all"]["jain"]
     if "max" in given.get("all", {}):
         whole["delay_ms"] = spread(5.0, max=given["all"]["max"])
     classes = {}
@@ -499,6 +502,103 @@ def statements_on_prague_are_judged_with_prague_only():
         flips("S0-22", [(wanted, lambda m, j=one, g=given: m.run(j, g))])
 
 
+def to_be_shown(runs_):
+    """The companions' rows by their label, of made-up runs: [(job, given)], or with sightings: [(job, delays)]."""
+    with Made() as made:
+        for one, given in runs_:
+            place = made.run(one, None if isinstance(given, list) else given)
+            if isinstance(given, list):
+                raw(place, given)
+        cells = made.cells()
+        text = companions.page(cells)
+        rows = {row.label[0]: row for row in companions.target_rows(cells)}
+        for label in rows:
+            assert f"| {label} |" in text, text
+        return rows, text
+
+
+def of_flows(one, **mbit):
+    """Figures of a run whose groups have so many Mbit/s a flow."""
+    return {g["name"]: {"flow_mbit": mbit[g["name"].replace("-", "_")]} for g in one["groups"]}
+
+
+@test
+def companions_peak_is_half_of_pies_and_comes_once():
+    pie, pi2 = (job("pi2-fig12", "100-20-100mbit", aqm) for aqm in ("pie", "pi2"))
+    for peak, again, wanted in ((255, 99, "reached"), (256, 99, "missed"), (255, 101, "missed")):
+        rows, _ = to_be_shown([(pie, [20] * 500 + [510] * 5 + [20] * 100),
+                               (pi2, [20] * 500 + [peak] * 5 + [50] * 9 + [again] * 3 + [20] * 100)])
+        row = rows["Fig. 12, 100-20-100mbit: peak"]
+        equal((row.verdict(), row.cells[0]), (wanted, f"510 : {peak} ms"), (peak, again))
+    # Without PIE's run there is nothing to hold it against.
+    equal(list(to_be_shown([(pi2, [20] * 600)])[0]), [])
+
+
+@test
+def companions_balance_is_judged_of_pi2_and_dctcp_only():
+    label = "Fig. 15, {}: CUBIC : {}"
+    for aqm, case, b_mbit, name, wanted in (
+            ("pi2", "dctcp", 0.7, "DCTCP", "reached"), ("pi2", "dctcp", 0.69, "DCTCP", "missed"),
+            ("pi2", "dctcp", 1.4, "DCTCP", "reached"), ("pi2", "dctcp", 1.41, "DCTCP", "missed"),
+            ("pie", "dctcp", 0.1, "DCTCP", "value"), ("pi2", "cubic", 2, "ECN-CUBIC", "value")):
+        one = job("pi2-fig15", f"{case}-40mbit-10ms", aqm)
+        rows, _ = to_be_shown([(one, of_flows(one, A=1, B=b_mbit))])
+        row = rows[label.format(aqm, name)]
+        equal((row.verdict(), row.cells[0][:4]), (wanted, f"{b_mbit:.2f}"), (aqm, case, b_mbit))
+    # One cell out of bounds is enough.
+    two = [job("pi2-fig15", f"dctcp-40mbit-{rtt}ms", "pi2") for rtt in (10, 20)]
+    rows, _ = to_be_shown([(one, of_flows(one, A=1, B=b)) for one, b in zip(two, (1, 4), strict=True)])
+    row = rows["Fig. 15, pi2: CUBIC : DCTCP"]
+    equal((row.verdict(), row.cells[0]), ("missed", "2.00, 1.00 to 4.00 in 2 cells"))
+
+
+@test
+def companions_share_is_of_the_link_by_all_flows():
+    for case, aqm, a, b, text, wanted in (
+            ("A10-B10", "vdq_csaqm", 60, 40, "L4S 1.20, Classic 0.80", "reached"),
+            ("A10-B10", "vdq_csaqm", 60, 39.9, "L4S 1.20, Classic 0.80", "missed"),
+            ("A10-B10", "vdq_csaqm", 60.1, 40, "L4S 1.20, Classic 0.80", "missed"),
+            ("A10-B10", "dualpi2", 90, 10, "L4S 1.80, Classic 0.20", "value"),
+            # Classes of fewer than ten flows are not judged.
+            ("A10-B1", "vdq_csaqm", 1000 / 11, 500 / 11, "L4S 1.00, Classic 0.50", "reached"),
+            ("A1-B1", "vdq_csaqm", 900, 100, "L4S 1.80, Classic 0.20", "value")):
+        one = job("vdq-equal", case, aqm)
+        rows, text_ = to_be_shown([(one, of_flows(one, A=a, B=b))])
+        row = rows[f"Fig. 3, {aqm}, {case}: shares"]
+        equal((row.verdict(), row.cells[0]), (wanted, text), (case, a, b))
+        assert f"| vdq-equal | {aqm} | 1 | 99.9 |" in text_, text_
+
+
+@test
+def companions_jain_is_beyond_dualpi2s():
+    mine, other = (job("vdq-rtt", "2-each", aqm) for aqm in ("vdq_csaqm", "dualpi2"))
+    for value, wanted in ((0.81, "reached"), (0.8, "missed"), (0.7, "missed")):
+        rows, _ = to_be_shown([(mine, {"all": {"jain": value}}), (other, {"all": {"jain": 0.8}})])
+        equal(rows["Fig. 4, 2-each: Jain's index"].verdict(), wanted, value)
+    equal(list(to_be_shown([(mine, {"all": {"jain": 0.9}})])[0]), [])
+
+
+@test
+def companions_gold_has_four_times_silver_where_that_has_its_rate():
+    for a, b, wanted in (((40, 10), (48, 10), "reached"), ((40, 10), (49, 10), "missed"),
+                         ((31, 10), (40, 10), "missed"),
+                         ((20, 9.9), (20, 9.9), "value"), ((40, 10), (20, 9.9), "reached")):
+        one = job("vdq-policy", "10-each", "vdq_csaqm")
+        rows, _ = to_be_shown([(one, of_flows(one, A_gold=a[0], A_silver=a[1], B_gold=b[0], B_silver=b[1]))])
+        equal(rows["Fig. 5, vdq_csaqm, 10-each"].verdict(), wanted, (a, b))
+
+
+@test
+def companions_cases_are_in_order_of_their_numbers_and_aqms_as_listed():
+    two = [(one, None) for case in ("10-each", "2-each") for one in (
+        job("vdq-rtt", case, aqm) for aqm in ("vdq_csaqm", "fq_codel"))]
+    _, text = to_be_shown(two)
+    lines = [line.split(" | ") for line in text.splitlines() if line.startswith("| vdq-rtt")]
+    equal([line[1] for line in lines[:2]], ["vdq_csaqm", "fq_codel"])
+    equal([(line[1], line[2]) for line in lines[2:]],
+          [(case, aqm) for aqm in ("vdq_csaqm", "fq_codel") for case in ("2-each", "10-each")])
+
+
 @test
 def peaks_after_a_slower_link_are_seen():
     the_job = job("pi2-fig12", "100-20-100mbit")
@@ -690,10 +790,10 @@ DRAWN = {
     "fig10": ("*", [3 * 2 * 8] * 3),
     "fig11": ("1*mbit-10ms", [2 * (6 * 3 + 2)] * 3 + [2 * 6] * 6 + [2 * 3] * 3),
     "fig12": ("l4s-*-cubic", [5 * 9, 5 * 9, 5 * 3]),
-    "pi2-fig11": ("*", [2 * SECONDS] * 6),
-    "pi2-fig12": ("*", [2 * SECONDS]),
-    "pi2-fig13": ("*", [2 * SECONDS]),
-    "pi2-fig14": ("*", [2 * (8 + 1)] * 4),
+    "pi2-fig11": ("*", [3 * SECONDS] * 6),
+    "pi2-fig12": ("*", [3 * SECONDS]),
+    "pi2-fig13": ("*", [3 * SECONDS]),
+    "pi2-fig14": ("*", [3 * (8 + 1)] * 4),
     "deploy": ("*-2bdp", [9] * 8),  # nine AQMs in words
 }
 
