@@ -9,6 +9,7 @@ PLUGIN	:= build/tc/q_dualpi2.so
 help:
 	@echo 'make all        the module for the running kernel, and the tc plugin'
 	@echo 'make modules    the module alone; make plugin: the tc plugin alone'
+	@echo 'make extra      the experimental companions, pi2, csaqm, vdq_csaqm and ppv; docs/COMPANIONS.md'
 	@echo 'make install    install both on this machine (as root)'
 	@echo 'make uninstall  remove what install put there'
 	@echo 'make check      every test; installs what it needs, boots virtual machines'
@@ -25,8 +26,8 @@ help:
 	@echo 'make accept     the figures of docs/DESIGN.md, measured in virtual time'
 	@echo 'make iproute2   a patch that brings dualpi2 with all options to iproute2'
 	@echo 'make matrix     build for every kernel that Debian has headers of'
-	@echo 'make deb        Debian packages: the module for DKMS, the tc plugin; in build/deb'
-	@echo 'make rpm        RPM packages of the same; in build/rpm'
+	@echo 'make deb        Debian packages: the module for DKMS, the tc plugin, TCP Prague, the companions; in build/deb'
+	@echo 'make rpm        RPM packages of the module and the tc plugin; in build/rpm'
 	@echo 'make packages-check  install, use, upgrade and remove them on fresh Debian trees'
 	@echo 'make style      the checks of style that need no kernel'
 	@echo 'make lint       static analysis: nine tools, no finding allowed'
@@ -43,6 +44,19 @@ plugin: $(PLUGIN)
 $(PLUGIN): iproute2-patch/tc/q_dualpi2.c iproute2-patch/tc/tc_plugin.h include/uapi/linux/dualpi2.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) -Wall -Wextra -fPIC -shared -DDUALPI2_PLUGIN -Iinclude/uapi -o $@ $<
+
+extra: extra-plugins
+	scripts/build-module.sh --extra '$(KDIR)' build/extra/module
+
+extra-plugins: build/tc/q_pi2.so build/tc/q_csaqm.so build/tc/q_vdq_csaqm.so build/tc/q_ppv.so
+
+# tc looks in q_NAME.so for what NAME is.
+build/tc/q_vdq_csaqm.so: build/tc/q_csaqm.so
+	ln -sf q_csaqm.so $@
+
+build/tc/q_%.so: extra/tc/q_%.c extra/tc/words.h iproute2-patch/tc/tc_plugin.h $(wildcard extra/include/uapi/linux/*.h)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(CFLAGS) -Wall -Wextra -fPIC -shared -Iextra/include/uapi -Iiproute2-patch/tc -o $@ $< -lm
 
 build/net/traffic: selftests/net/traffic.c
 	@mkdir -p $(@D)
@@ -133,5 +147,5 @@ lint:
 clean:
 	rm -rf build
 
-.PHONY: help all modules plugin install uninstall check check-debug torture debug-kernel fuzz-tc unit coverage mutants tdc demo \
+.PHONY: help all modules plugin extra extra-plugins install uninstall check check-debug torture debug-kernel fuzz-tc unit coverage mutants tdc demo \
 	bench accept lab iproute2 matrix deb rpm packages-check style lint clean

@@ -9,6 +9,7 @@
 #        bench.sh rate [--ktap] [OPTIONS of selftests/bench/rate.py]
 #        bench.sh compare [--kernel X.Y]... [--repeat N] [--without KIND]...
 #        bench.sh compare --save-baseline [--kernel X.Y]... [--repeat N]
+#        bench.sh companions [--kernel X.Y]... [--repeat N]
 #        bench.sh check [--kernel X.Y]... [--repeat N] [--ktap]
 #        bench.sh instances [--kernel X.Y] [--ktap]
 #        bench.sh native [ROUNDS]
@@ -21,6 +22,7 @@
 #                    user-mode Linux
 #   compare          all qdiscs beside each other, Linux' own dualpi2 among them, and the options of ours; table and
 #                    plot: build/bench/compare.md, compare.svg
+#   companions       pi2, csaqm, vdq_csaqm and ppv beside dualpi2
 #   check            what the module costs over pfifo, beside the baseline (selftests/bench/baseline.json)
 #   instances        what an instance costs for being there: memory, wakeups and instructions at rest, and to be shown;
 #                    beside other qdiscs, and Linux' own dualpi2 if it has one
@@ -42,9 +44,9 @@ set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$DUALPI2_ROOT"
 
-usage='usage: bench.sh stats|shaper|rate|compare|check|instances|native|profile [OPTIONS]; see the head of scripts/bench.sh'
+usage='usage: bench.sh stats|shaper|rate|compare|companions|check|instances|native|profile [OPTIONS]; see the head of scripts/bench.sh'
 bench=${1-}
-[[ $bench == @(stats|shaper|rate|compare|check|instances|native|profile) ]] || die "$usage"
+[[ $bench == @(stats|shaper|rate|compare|companions|check|instances|native|profile) ]] || die "$usage"
 shift
 if [ "$bench" = native ]; then
 	mkdir -p build/bench
@@ -131,7 +133,7 @@ kernels=() before='' repeat=3 judge=() without=' ' save=''
 while [ $# -gt 0 ]; do
 	case $1 in
 	--ktap)
-		[ "$bench" != compare ] || die "$1 is not for compare; $usage"
+		[[ $bench != @(compare|companions) ]] || die "$1 is not for $bench; $usage"
 		judge+=("$1")
 		;;
 	--save-baseline)
@@ -140,14 +142,14 @@ while [ $# -gt 0 ]; do
 		;;
 	--kernel | --before | --repeat | --most | --without)
 		[ $# -ge 2 ] || die "$1 needs a value; $usage"
-		[[ $bench-$1 != @(shaper|compare|check)-@(--before|--most) ]] || die "$1 is for stats; $usage"
+		[[ $bench-$1 != @(shaper|compare|companions|check)-@(--before|--most) ]] || die "$1 is for stats; $usage"
 		[[ $1 != --without || $bench == compare ]] || die "$1 is for compare; $usage"
 		case $1 in
 		--kernel) kernels+=("$2") ;;
 		--before) before=$2 ;;
 		--repeat)
 			[[ $2 =~ ^[1-9][0-9]*$ ]] || die "'$2' is no number of repetitions; use one like 3"
-			[[ $2 != 1 || $bench != @(compare|check) ]] || die "$bench wants to see figures repeat; use --repeat 2 at least"
+			[[ $2 != 1 || $bench != @(compare|companions|check) ]] || die "$bench wants to see figures repeat; use --repeat 2 at least"
 			repeat=$2
 			;;
 		--without)
@@ -216,6 +218,13 @@ compared() {
 		fi
 	fi
 	subjects+=("dualpi2=$module")
+	if [ "$bench" = companions ]; then
+		subjects+=("no qdisc=none")
+		make --no-print-directory extra-plugins >&2
+		scripts/build-for.sh --extra "$1" "$out/$1/extra" >&2
+		subjects+=("pi2=pi2:$DUALPI2_ROOT/$out/$1/extra/sch_pi2.ko" "ppv=ppv:$DUALPI2_ROOT/$out/$1/extra/sch_ppv.ko")
+		for kind in csaqm vdq_csaqm; do subjects+=("$kind=$kind:$DUALPI2_ROOT/$out/$1/extra/sch_csaqm.ko"); done
+	fi
 	say "Linux $1: ${#subjects[@]} qdiscs, $repeat times"
 	counted "$1" cost.py --set "$bench" "${subjects[@]}"
 }
@@ -240,7 +249,7 @@ for kernel in "${kernels[@]}"; do
 		counted "$kernel" shaper.py "$module"
 		continue
 	fi
-	if [[ $bench == @(compare|check) ]]; then
+	if [[ $bench == @(compare|companions|check) ]]; then
 		compared "$kernel"
 		continue
 	fi

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# deb.sh - build the Debian packages dualpi2-dkms and dualpi2-tools from this tree and print their
-# paths. They are unsigned; two builds of one commit are the same to the byte. One pair serves all
-# releases of Debian from 11 on, and what derives from them, if it is built on Debian 12.
+# deb.sh - build the Debian packages dualpi2-dkms, dualpi2-tools and the experimental tcp-prague-dkms,
+# dualpi2-extra-dkms and dualpi2-extra-tools (in OUTDIR/extra, not to be installed by a name with a *) from
+# this tree and print their paths. They are unsigned; two builds of one commit are the same to
+# the byte. One set serves all releases of Debian from 11 on, and what derives from them, if it is
+# built on Debian 12.
 #
 # usage: deb.sh [--version VERSION] [OUTDIR]      default: build/deb
 #          --version  build as if this were that version, module included: for tests of upgrades
@@ -42,6 +44,8 @@ tree=$work/dualpi2-$version
 mkdir "$tree"
 cd "$DUALPI2_ROOT"
 cp -R --parents Kbuild Makefile sch_dualpi2.c include iproute2-patch tools LICENSES packaging/dkms.conf "$tree"
+cp --parents selftests/prague/{Kbuild,tcp_prague.c,prague.h} packaging/prague/dkms.conf "$tree"
+cp -R --parents extra packaging/extra/dkms.conf "$tree"
 cp -R packaging/debian "$tree/debian"
 find "$tree" \( -name '*.o' -o -name '*.cmd' -o -name '*.d' -o -name '*.pyc' \) -delete
 find "$tree" \( -name __pycache__ -o -name .ruff_cache \) -prune -exec rm -r {} +
@@ -66,6 +70,8 @@ say "building the packages of version $version"
 	tail -n 30 "$work/log" >&2
 	die "cannot build the packages; see the messages above, and scripts/setup.sh for what is needed"
 }
-rm -f "$outdir"/dualpi2-*.deb
-mv "$work"/dualpi2-*.deb "$outdir"
-ls "$outdir"/dualpi2-*.deb
+rm -f "$outdir"/dualpi2-*.deb "$outdir"/tcp-prague-dkms_*.deb "$outdir"/extra/dualpi2-extra-*.deb
+mkdir -p "$outdir/extra"
+mv "$work"/dualpi2-extra-*.deb "$outdir/extra"
+mv "$work"/*.deb "$outdir"
+ls "$outdir"/dualpi2-*.deb "$outdir"/tcp-prague-dkms_*.deb "$outdir"/extra/*.deb

@@ -39,13 +39,16 @@ diagnostics='(warning|error|style|performance|portability|note): .*\[|: (warning
 # module DIR MAKE-ARGUMENT...: what compiling says about our files. Warnings in the kernel's headers are
 # not ours, and callbacks take what the kernel hands over, wanted or not: -Wno-unused-parameter.
 module() {
-	local out=$work/$1
+	local out=$work/$1 extra=$work/$1/extra
 	shift
 	rm -rf "$out"
-	mkdir -p "$out"
+	mkdir -p "$extra"
 	cp -r --parents Kbuild sch_dualpi2.c include "$out"
-	finds "$diagnostics" make --no-print-directory -C "$KDIR" M="$out" "$@" sch_dualpi2.o |
-		grep -v "^$KDIR/" | sed "s,$out/,,g"
+	cp -r extra/Kbuild extra/*.c include extra/include "$extra"
+	{
+		finds "$diagnostics" make --no-print-directory -C "$KDIR" M="$out" "$@" sch_dualpi2.o
+		finds "$diagnostics" make --no-print-directory -C "$KDIR" M="$extra" "$@" sch_pi2.o sch_csaqm.o sch_ppv.o
+	} | grep -v "^$KDIR/" | sed "s,$out/,,g"
 }
 module_gcc() { module gcc W=1 KCFLAGS='-Wextra -Wno-unused-parameter' CC="$KCC"; }
 module_gcc_analyzer() { module analyzer KCFLAGS=-fanalyzer CC="$KCC"; }
@@ -53,12 +56,13 @@ module_sparse() { module sparse C=2 CF='-D__CHECK_ENDIAN__' CC="$KCC"; }
 
 # ---- user space ----
 
-include=(-std=gnu11 -DDUALPI2_PLUGIN -Iinclude/uapi -Iiproute2-patch/tc -Iselftests/unit/include -Iinclude "-I$work")
-mapfile -t core < <(files iproute2-patch/tc/q_dualpi2.c)
+include=(-std=gnu11 -DDUALPI2_PLUGIN -Iinclude/uapi -Iextra/include/uapi -Iiproute2-patch/tc -Iextra/tc -Iselftests/unit/include
+	-Iinclude -Iextra/include "-I$work")
+mapfile -t core < <(files iproute2-patch/tc/q_dualpi2.c 'extra/tc/*.c')
 [ ${#core[@]} -gt 0 ] || die "git lists no file in $DUALPI2_ROOT; is it a clone, and yours?"
 # unit.c includes the others of its directory; trace_pc is a part of a module.
-mapfile -t programs < <(files 'iproute2-patch/tc/*.c' 'iproute2-patch/tests/*.c' 'selftests/*.c' |
-	grep -vE '^selftests/(unit/test_|fuzz/trace_pc/)')
+mapfile -t programs < <(files 'iproute2-patch/tc/*.c' 'iproute2-patch/tests/*.c' 'extra/tc/*.c' 'extra/tests/*.c' 'selftests/*.c' |
+	grep -vE '^selftests/(unit/test_|fuzz/trace_pc/|prague/tcp_prague)')
 
 each() { # COMMAND... : for each program
 	local program
@@ -97,7 +101,7 @@ user_clang_tidy() {
 user_conversions() {
 	clang -O1 -g -w -fsanitize=implicit-conversion "${include[@]}" -o "$work/conversions" selftests/unit/unit.c -lm &&
 		"$work/conversions" >"$work/conversions.log" 2>&1 || echo "the unit tests do not pass under clang"
-	grep -E '^[^ ]*net/dualpi2\.h:.*runtime error' "$work/conversions.log" | sort -u
+	grep -E '^[^ ]*(net/(dualpi2|dualpi2_link|pi2|csaqm|packet_value)|prague)\.h:.*runtime error' "$work/conversions.log" | sort -u
 }
 # variableScope: the kernel declares at the head of a function; unusedStructMember: layouts, written as a whole;
 # arithOperationsOnVoidPointer: GNU C, as in the kernel.
@@ -106,8 +110,11 @@ cppcheck_of() {
 		--suppress=variableScope --suppress=unusedStructMember --suppress=arithOperationsOnVoidPointer "$@"
 }
 user_cppcheck() { cppcheck_of "${include[@]:1}" "${programs[@]}"; }
-# It does not know the kernel's macros, and would take the struct of a header for a variable.
+# It does not know the kernel's macros, would take the struct of a header for a variable, and has callbacks differ from
+# their types.
 module_cppcheck() { cppcheck_of -Iinclude -D__KERNEL__ '-Dmodule_init(x)=' '-Dmodule_exit(x)=' --suppress=shadowVariable sch_dualpi2.c; }
+extra_cppcheck() { cppcheck_of -Iinclude -Iextra/include -D__KERNEL__ '-Dmodule_init(x)=' '-Dmodule_exit(x)=' --suppress=shadowVariable --suppress=constParameter \
+	extra/sch_*.c; }
 
 # ---- all ----
 
@@ -118,8 +125,8 @@ coccinelle() {
 	find "$kernel_scripts/coccinelle" -name '*.cocci' | sort | xargs grep -l '^virtual report' |
 		xargs grep -L 'script:ocaml' >"$work/cocci.list"
 	xargs -a "$work/cocci.list" -I{} -P 2 timeout 120 spatch --very-quiet -D report --no-show-diff \
-		--include-headers --no-includes -I include --cocci-file {} sch_dualpi2.c include/net/dualpi2.h include/net/dualpi2_link.h \
-		include/compat/compat.h 2>&1 |
+		--include-headers --no-includes -I include -I extra/include --cocci-file {} sch_dualpi2.c extra/sch_*.c extra/include/*/*.h include/net/dualpi2.h include/net/dualpi2_link.h \
+		include/glue/dualpi2_knob.h include/glue/dualpi2_packet.h include/compat/compat.h 2>&1 |
 		grep -vE '^$|^(HANDLING|SPECIAL|note|No OCaml|Using)|^warning: (line|.*should be)'
 	script=$(wc -l <"$work/cocci.list")
 	echo "$script of $(find "$kernel_scripts/coccinelle" -name '*.cocci' | wc -l) scripts of the kernel ran" >"$work/coccinelle.note"
@@ -127,7 +134,7 @@ coccinelle() {
 # The types left out:
 # CAMELCASE (Qdisc), BIT_MACRO (not in user space, and in the uapi), MACRO_ARG_REUSE and MACRO_ARG_PRECEDENCE
 # (the arguments are names of members), EMBEDDED_FILENAME (one header stands in for another, and says so);
-# LINE_SPACING in the uapi header (enum and its _MAX, as in the kernel's own).
+# ALLOC_WITH_SIZEOF (what it prefers is in the newest kernels only); LINE_SPACING in the uapi header (enum and its _MAX, as in the kernel's own).
 # Of the tests: what only the kernel has (its types, strscpy, its attributes), rows of tables, LINE_SPACING (does not
 # know "long double" for a type), SUSPECT_CODE_INDENT (loops over all combinations of cases), UNNECESSARY_PARENTHESES
 # (gcc wants them) and MULTISTATEMENT_MACRO_USE_DO_WHILE (macros that continue a loop).
@@ -140,19 +147,21 @@ checkpatch_of() { # IGNORED FILE...
 		grep -E ':[0-9]+: (ERROR|WARNING|CHECK)|[Ee]rror|cannot|locate' | sed "s,$DUALPI2_ROOT/,,"
 }
 checkpatch() {
-	local kernels=CAMELCASE,BIT_MACRO,MACRO_ARG_REUSE,MACRO_ARG_PRECEDENCE,EMBEDDED_FILENAME list
-	mapfile -t list < <(files sch_dualpi2.c 'include/net/*.h' 'include/compat/*.h' 'iproute2-patch/tc/*.[ch]')
+	local kernels=CAMELCASE,BIT_MACRO,MACRO_ARG_REUSE,MACRO_ARG_PRECEDENCE,EMBEDDED_FILENAME,ALLOC_WITH_SIZEOF list
+	mapfile -t list < <(files sch_dualpi2.c 'extra/sch_*.c' 'include/net/*.h' 'include/glue/*.h' 'include/compat/*.h' 'extra/include/net/*.h' \
+		'extra/include/glue/*.h' 'iproute2-patch/tc/*.[ch]' 'extra/tc/*.[ch]')
 	checkpatch_of "$kernels" "${list[@]}"
-	mapfile -t list < <(files 'include/uapi/*.h')
+	mapfile -t list < <(files 'include/uapi/*.h' 'extra/include/uapi/*.h')
 	checkpatch_of "$kernels,LINE_SPACING" "${list[@]}"
-	mapfile -t list < <(files 'iproute2-patch/tests/*.c' 'selftests/*.[ch]')
+	mapfile -t list < <(files 'iproute2-patch/tests/*.c' 'extra/tests/*.c' 'selftests/*.[ch]')
 	checkpatch_of "$kernels,PREFER_KERNEL_TYPES,PREFER_DEFINED_ATTRIBUTE_MACRO,STRCPY,NEW_TYPEDEFS,VOLATILE,LONG_LINE,LONG_LINE_STRING,SPLIT_STRING,LINE_SPACING,SUSPECT_CODE_INDENT,UNNECESSARY_PARENTHESES,MULTISTATEMENT_MACRO_USE_DO_WHILE" "${list[@]}"
 }
 # The words: ECT is a codepoint, CoNEXT a conference, bu and TE are macros of the man page, parms of the kernel's ABI, an OLT ends fibres.
 spelling() { files | grep -vE '^LICENSES/|/corpus/|\.png$' | xargs codespell -L ect,conext,bu,te,olt,parms; }
-kernel_doc() { perl "$KBUILD/scripts/kernel-doc" -none -Werror include/net/dualpi2.h include/net/dualpi2_link.h sch_dualpi2.c 2>&1; }
+kernel_doc() { perl "$KBUILD/scripts/kernel-doc" -none -Werror include/net/dualpi2.h include/net/dualpi2_link.h sch_dualpi2.c \
+	include/glue/*.h extra/include/net/*.h extra/include/glue/*.h extra/*.c 2>&1; }
 
-rules=(module_gcc module_gcc_analyzer module_sparse module_cppcheck user_gcc_analyzer user_clang
+rules=(module_gcc module_gcc_analyzer module_sparse module_cppcheck extra_cppcheck user_gcc_analyzer user_clang
 	user_clang_analyzer user_clang_everything user_clang_tidy user_conversions user_sparse user_cppcheck coccinelle
 	checkpatch kernel_doc spelling)
 
@@ -173,7 +182,7 @@ command -v "$KCC" >/dev/null || die "$KCC, which built kernel $KREL, is missing;
 KBUILD=$(dirname "$(realpath "$KDIR/scripts")")
 rm -rf "$work"
 mkdir -p "$work"
-echo '#include <net/dualpi2.h>' >"$work/algorithm.c"
+printf '#include <%s>\n' net/dualpi2.h net/pi2.h net/packet_value.h net/csaqm.h >"$work/algorithm.c"
 python3 -B selftests/unit/vectors.py >"$work/vectors.h" || exit 1
 
 for rule in "${rules[@]}"; do

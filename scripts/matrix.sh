@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# matrix.sh - build the module, W=1 and -Werror, for every kernel that Debian's archive has headers of.
+# matrix.sh - build the module, TCP Prague and the companions, W=1 and -Werror, for every kernel that Debian's archive
+# has headers of.
 #
 # usage: matrix.sh [--refresh] [--list | --ktap] [REGEX | newest]
 #          REGEX      only releases that match, like '^6\.1\.' or 'rt-amd64$'
@@ -105,17 +106,20 @@ judge() {
 	echo ok
 }
 
+# why LOG: the line that says why a build failed.
+why() { grep -m 1 -E 'error:|ERROR|fatal|\*\*\*|not found' "$1" || tail -n 1 "$1"; }
+
 # try SUITE RELEASE: fetch, build, judge; leaves the row in RELEASE.row.
 try() {
 	local suite=$1 release=$2 log=$results/$2.log module=$results/$2/sch_dualpi2.ko
-	local compiler=- verdict probes=- text=- began=$SECONDS missing=$DUALPI2_CACHE/kernels/$release.missing
+	local part compiler=- verdict probes=- text=- began=$SECONDS missing=$DUALPI2_CACHE/kernels/$release.missing
 	rm -rf "${results:?}/$release"
 	if [ "$missing" -nt "$known" ]; then
 		verdict="not fetched: the mirror lacks them (404); --refresh tries again"
 		cp "$missing" "$log"
 	elif ! scripts/kernel.sh --headers "$suite/$release" >/dev/null 2>"$log"; then
 		verdict="failed: $(tail -n 1 "$log")"
-		if grep -q '404 *Not Found' "$log"; then
+		if grep -q -e '404 *Not Found' -e 'Unable to locate package' "$log"; then
 			verdict="not fetched: the mirror lacks them (404)"
 			cp "$log" "$missing"
 		fi
@@ -127,9 +131,14 @@ try() {
 			compiler=$(readelf -p .comment "$module" | sed -n 's/.*GCC: ([^)]*) \([0-9.]*\).*/gcc \1/p' | head -n 1)
 			probes=$(grep -ohE -- '-DDUALPI2_HAVE_[A-Z0-9_]+' "$results/$release/.sch_dualpi2.o.cmd" |
 				sed 's/-DDUALPI2_HAVE_//' | sort -u | paste -sd ,) || true
+			for part in prague extra; do
+				[ "$verdict" = ok ] || break
+				scripts/build-for.sh --headers "--$part" "$suite/$release" "$results/$release/$part" W=1 KCFLAGS=-Werror \
+					>"$log" 2>&1 || verdict="failed: $part: $(why "$log")"
+			done
 			text=$(size "$module" | awk 'NR == 2 { print $1 }')
 		else
-			verdict="failed: $(grep -m 1 -E 'error:|ERROR|fatal|\*\*\*|not found' "$log" || tail -n 1 "$log")"
+			verdict="failed: $(why "$log")"
 		fi
 	fi
 	verdict=${verdict//$'\t'/ }

@@ -27,7 +27,7 @@ mkdir -p "$work"
 exec 7>"$work/lock"
 [ -n "$report_only" ] || flock -n 7 || die "another soak.sh is at work here"
 # Hours of another module do not count.
-of=$(cat sch_dualpi2.c include/net/*.h include/uapi/linux/*.h include/compat/*.h | cksum | cut -d' ' -f1)
+of=$(cat sch_dualpi2.c include/*/*.h include/uapi/linux/*.h | cksum | cut -d' ' -f1)
 log=$work/hours-$of
 touch "$log"
 

@@ -32,7 +32,7 @@ export DUALPI2_MODULE DUALPI2_TC_STOCK DUALPI2_TC_TESTING=$tree
 # The library of the tests wants it, and the machine has no compiler.
 make --no-print-directory -C "$DUALPI2_ROOT" build/net/traffic >&2
 
-options=(--virtual-time --memory 2G --kernel "$kernel" --root "${DUALPI2_TREE:-/}")
+options=(--virtual-time --timeout 1500 --memory 2G --kernel "$kernel" --root "${DUALPI2_TREE:-/}")
 for path in "$tree" "$DUALPI2_TC_STOCK"; do
 	[ ! -e "$path" ] || options+=(--preload "$path")
 done

@@ -94,7 +94,11 @@ inside() {
 tools='
 	refute() { if "$@"; then echo "this succeeded and should not have: $*"; exit 1; fi; }
 	logged() { local code=0; "$@" >/tmp/log 2>&1 </dev/null || code=$?; cat /tmp/log; return "$code"; }
-	installs() { logged apt-get -q -y install "$@"; }
+	# A package of the archive may not come at once.
+	installs() {
+		logged apt-get -q -y install "$@" ||
+			{ grep -q "Failed to fetch" /tmp/log && apt-get -q update && logged apt-get -q -y install "$@"; }
+	}
 	says() { grep -F -e "$1" /tmp/log || { echo "this was not said: $1"; exit 1; }; }
 	add_in_tree() { cp "$in_tree" "$dir/kernel/net/sched/sch_dualpi2.ko"; depmod "$kernel"; }
 	has_module() { ls "$dir"/updates/dkms/sch_dualpi2.ko*; }
@@ -108,7 +112,7 @@ prepare() {
 	kernel=$(basename "$(dirname "$(ls -d "$root"/lib/modules/*/modules.dep)")")
 	in_tree=''
 	fresh
-	retry 3 inside 'apt-get -q update >&2' || die "cannot read the package lists of $release; check the network"
+	retry 3 inside 'apt-get -q -o APT::Update::Error-Mode=any update >&2' || die "cannot read the package lists of $release; check the network"
 }
 
 # The tests, in order.
@@ -181,6 +185,32 @@ purge_leaves_nothing() {
 		left=$(comm -13 /tmp/known /tmp/after | grep -E "dualpi2|^/(boot|usr/src|usr/lib/modules|usr/lib/(.*/)?tc|var/lib/dkms)/" | grep -v ^/var/lib/dkms/mok || true)
 		gone=$(whole </tmp/before | comm -23 - /tmp/after)
 		[ -z "$left$gone" ] || { echo "left: $left"; echo "gone: $gone"; exit 1; }
+		diff /tmp/modules.dep "$dir/modules.dep"'
+}
+prague_installs_alone_and_purges() {
+	inside 'inventory >/tmp/without; cp "$dir/modules.dep" /tmp/modules.dep
+		installs "$new"/tcp-prague-dkms_*.deb
+		dkms status -m tcp-prague -v "$new_version" -k "$kernel" | grep ": installed"
+		modinfo -k "$kernel" -n tcp_prague | grep /updates/dkms/
+		modinfo -k "$kernel" -F description tcp_prague | grep experimental
+		# Where Accurate ECN is, more than the refusal to load was built.
+		[ '"$release"' != forky ] || modinfo -k "$kernel" -p tcp_prague | grep rtt_virt_us
+		logged apt-get -q -y purge tcp-prague-dkms
+		inventory | diff /tmp/without -
+		diff /tmp/modules.dep "$dir/modules.dep"'
+}
+extra_installs_alone_and_purges() {
+	inside 'inventory >/tmp/without; cp "$dir/modules.dep" /tmp/modules.dep
+		installs "$new"/extra/*.deb
+		dkms status -m dualpi2-extra -v "$new_version" -k "$kernel" | grep ": installed"
+		for qdisc in pi2 csaqm vdq_csaqm ppv; do
+			{ modprobe -S "$kernel" --show-depends net-sch-$qdisc || modprobe -S "$kernel" --show-depends sch_$qdisc; } |
+				grep /updates/dkms/
+			{ tc qdisc add dev lo root $qdisc help 2>&1 || true; } | grep -i "usage: .*$qdisc"
+		done
+		zcat /usr/share/man/man8/tc-csaqm.8.gz | grep -q vrate
+		logged apt-get -q -y purge dualpi2-extra-dkms dualpi2-extra-tools
+		inventory | diff /tmp/without -
 		diff /tmp/modules.dep "$dir/modules.dep"'
 }
 # Only the modules that the machine needs: depmod of all of them takes minutes there.
@@ -331,6 +361,8 @@ test_release() {
 	try top_runs_with_the_libraries_of_the_release top_runs_with_the_libraries_of_the_release
 	try purge_leaves_nothing purge_leaves_nothing
 	[ "$release" != forky ] || try kernels_own_is_back_after_purge in_tree_is_there
+	try prague_installs_alone_and_purges prague_installs_alone_and_purges
+	try extra_installs_alone_and_purges extra_installs_alone_and_purges
 	keep_few_modules >"$build/log" 2>&1
 	try builds_offline builds_offline
 	try refused_upgrade_changes_nothing refused_upgrade_changes_nothing
@@ -353,7 +385,7 @@ needs_no_new_libc() {
 }
 reproducible() {
 	"$DUALPI2_ROOT/scripts/deb.sh" "$build/again" >/dev/null
-	for file in "$new"/*.deb; do cmp "$file" "$build/again/${file##*/}"; done
+	for file in "$new"/*.deb "$new"/extra/*.deb; do cmp "$file" "$build/again/${file#"$new"/}"; done
 }
 
 release=''

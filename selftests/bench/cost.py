@@ -7,13 +7,14 @@ making of a packet to its end. So only differences between two modules, or betwe
 queue is empty pktgen sends; it cannot leave packets in a queue, nor make GSO packets, so this program does that itself.
 scripts/bench.sh builds the modules and starts the machine; this is the half in it.
 
-usage: cost.py [--set stats|compare|check] [--only TEXT] [--repeat N] [--packets N] NAME=MODULE.ko|
-               NAME=in-tree:MODULE.ko|NAME=qdisc:KIND|NAME=none...
+usage: cost.py [--set stats|compare|check|companions] [--only TEXT] [--repeat N] [--packets N] NAME=MODULE.ko|
+               NAME=in-tree:MODULE.ko|NAME=KIND:MODULE.ko|NAME=qdisc:KIND|NAME=none...
 
 Prints one JSON object: {"loads": {LOAD: {NAME: [instructions per packet, one for each repetition]}}}. A
-qdisc:KIND is one of the kernel's own, for comparison; in-tree: is Linux' own dualpi2, which knows fewer options; none
-is no qdisc; no-stats is the NAME of a module built to count nothing. Every subject is measured once before any is
-measured again. Each load is checked: every packet must have left, and been marked only where that is asked for.
+qdisc:KIND is one of the kernel's own, for comparison; in-tree: is Linux' own dualpi2, which knows fewer options;
+KIND:MODULE.ko is one of the companions in extra; none is no qdisc; no-stats is the NAME of a module built to count
+nothing. Every subject is measured once before any is measured again. Each load is checked: every packet must have
+left, and been marked only where that is asked for.
 """
 
 import argparse
@@ -38,8 +39,9 @@ ECN = {"classic": 0, "l4s": 1}  # Not-ECT, ECT(1)
 NATIVE = "memlimit 500mb target 4s tupdate 4s"
 QUIET = {"dualpi2": NATIVE + " step_thresh 4s", "codel": "target 4s interval 4s", "pie": "target 4s tupdate 4s",
          "fq_codel": "target 4s interval 4s memory_limit 500mb", "cake": "memlimit 500mb rtt 1000s",
-         "fq": "flow_limit 100000"}
-NO_LIMIT = ("cake",)  # they know memory only
+         "fq": "flow_limit 100000", "pi2": "target 4s tupdate 4s", "csaqm": "bandwidth 1tbit buffer 4s target 4s",
+         "vdq_csaqm": "bandwidth 1tbit"}
+NO_LIMIT = ("cake", "ppv")  # the one knows memory only, the other has no queue
 # What each qdisc calls the splitting of GSO packets, and not; the others take them whole.
 SPLIT = {"dualpi2": ("split_gso", "no_split_gso"), "cake": ("split-gso", "no-split-gso")}
 
@@ -107,7 +109,14 @@ def check_loads():
     return loads
 
 
-SETS = {"stats": lambda: STATS, "compare": compare_loads, "check": check_loads}
+def companion_loads():
+    """Those under which the companions in extra are compared with dualpi2, with and without its shaper."""
+    return {f"{name}{': ' * bool(words)}{words}": load._replace(words=words) for name, load in check_loads().items()
+            for words in ("", "bandwidth 1tbit")}
+
+
+SETS = {"stats": lambda: STATS, "compare": compare_loads, "check": check_loads, "companions": companion_loads}
+COMPANIONS = ("pi2", "csaqm", "vdq_csaqm", "ppv")
 
 
 def fail(words):
@@ -297,7 +306,10 @@ def kind_of(what):
     """What tc calls a subject; None for none."""
     if what == "none":
         return None
-    return what.removeprefix("qdisc:") if what.startswith("qdisc:") else "dualpi2"
+    kind, colon, rest = what.partition(":")
+    if colon and kind == "qdisc":
+        return rest
+    return kind if colon and kind in COMPANIONS else "dualpi2"
 
 
 def measure(name, load, kind, packets, counts):
@@ -374,13 +386,14 @@ def main():
     for _ in range(args.repeat):
         for name, what in subjects.items():
             kind = kind_of(what)
-            if kind == "dualpi2":
-                run(f"insmod {what.removeprefix('in-tree:')}")
+            module = None if what == "none" or what.startswith("qdisc:") else what.rpartition(":")[2]
+            if module:
+                run(f"insmod {module}")
             for load, counted in found.items():
                 if name in counted:
                     counted[name].append(measure(load, loads[load], kind, args.packets, name != "no-stats"))
-            if kind == "dualpi2":
-                run("rmmod sch_dualpi2")
+            if module:
+                run(f"rmmod {os.path.basename(module).removesuffix('.ko')}")
     result = {"kernel": os.uname().release, "packets": args.packets, "loads": found}
     print(json.dumps(result if args.set == "stats" else {"bench": args.set} | result))
 

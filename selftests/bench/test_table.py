@@ -43,6 +43,23 @@ def judged_shaper(ours, cakes):
         "cake, none": [2000, 2001], "cake, shaper": [2000 + cakes, 2000 + cakes]}}}, "--ktap")
 
 
+def judged_companions(costs):
+    """The same where vdq_csaqm costs so much, pfifo 1000 and dualpi2 with its shaper 200 more."""
+    return judged_of({"bench": "companions", "kernel": "7.2", "loads": {
+        "below prio": {"pfifo": [1000, 1003], "dualpi2": [1150, 1150], "vdq_csaqm": [1000 + costs, 1003 + costs]},
+        "below prio: bandwidth 1tbit": {"dualpi2": [1201, 1200]}}}, "--ktap")
+
+
+@test
+def companion_is_held_against_twice_dualpi2_with_its_shaper():
+    code, text = judged_companions(400)
+    equal((code, text.count("\nok ")), (0, 2), text)
+    assert "| 1150 (+150) | 1400 (+400) | 1200 (+200) | pfifo | 2.00 | 3.0 |" in text, text
+    code, text = judged_companions(401)
+    equal(code, 1)
+    assert "\nnot ok 1 vdq_csaqm_costs_at_most_2_of_dualpi2 below prio on 7.2" in text, text
+
+
 @test
 def cost_within_the_bound_passes():
     code, text = judged("--ktap", empty=(115, 100), waiting=(110, 99))
@@ -90,8 +107,8 @@ def with_baseline(saved, counted, *options):
                 file.write(saved if isinstance(saved, str) else json.dumps(saved))
         with open(result, "w", encoding="utf-8") as file:
             json.dump({"bench": "check", "kernel": "6.1.0-56-amd64", "loads": {
-                load: {"pfifo": [2001, 2000], "dualpi2": [2000 + over, 2003 + over]} for load, over in counted.items()
-            }}, file)
+                load: {"pfifo": [2001, 2000, 1995], "dualpi2": [2000 + over, 2003 + over, 1996 + over]}
+                for load, over in counted.items()}}, file)
         where = ["--save-baseline", baseline] if "--save" in options else ["--baseline", baseline]
         done = subprocess.run([sys.executable, os.path.join(HERE, "table.py"), "--ktap", *where, result], text=True,
                               capture_output=True, check=False)
@@ -156,6 +173,13 @@ def module_dearer_than_the_baseline_fails():
     # Below 2 instructions nothing is certain.
     code, text, _ = with_baseline(baseline(a=300, b=50), {"a": 300, "b": 52.1})
     equal((code, "\nnot ok 2 " in text), (1, True), text)
+
+
+@test
+def module_dearer_where_packets_wait_may_have_been_interrupted_once_more():
+    loads = {"b, 100 packets waiting": 245}
+    equal(with_baseline(baseline(**loads), {"b, 100 packets waiting": 257})[0], 0)
+    equal(with_baseline(baseline(**loads), {"b, 100 packets waiting": 257.1})[0], 1)
 
 
 @test

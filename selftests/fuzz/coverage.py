@@ -20,21 +20,24 @@ import sys
 HOOK = "__sanitizer_cov_trace_pc"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # The tracepoint is the kernel's macros.
-OURS = ("sch_dualpi2.c", "include/net/dualpi2.h", "include/net/dualpi2_link.h", "include/compat/compat.h")
+OURS = ("sch_dualpi2.c", "include/net/dualpi2.h", "include/net/dualpi2_link.h", "include/glue/dualpi2_knob.h",
+        "include/glue/dualpi2_packet.h", "include/compat/compat.h")
 # The core wants them and has no call for them: find() knows no class. What the tracepoint's macros make runs if it is
 # switched on, which takes a tracer: the tests do that on stock kernels.
 NEVER = ("dualpi2_leaf", "dualpi2_unbind_filter", "__traceiter_dualpi2_verdict", "__probestub_dualpi2_verdict")
-# One of its ways is TC_ACT_CONSUMED, which no action gives a qdisc in 7.2: act_ct wants clsact. On 5.10
+# dualpi2_filter() with TC_ACT_CONSUMED, which no action gives a qdisc in 7.2: act_ct wants clsact. On 5.10
 # filter_conntrack_takes_fragments_and_gives_the_packet_back goes there.
-NOT_IN_7_2 = "switch (dualpi2_compat_classify("
+NOT_IN_7_2 = "return -2;"
 # Where dualpi2_pi_step() is for an idle queue, what follows a delay above target: the delay is 0 there. Its copy for
 # updates has no block on this line.
 NOT_IDLE = "if (ratio > DUALPI2_LATE_MAX_RATIO)"
 # Ways of inlined functions that cannot be gone here: 2^32 packets in one bucket (the unit tests do that); a quiet time
-# at the end of a qdisc, which has just been ended; an overload that was over before it began; the tracepoint, as above;
-# 4 GiB within one update; a GSO packet no longer than its headers (the unit tests do both); an IP header beyond 64 KiB.
+# at the end of a qdisc, which has just been ended; an overload that was over before it began, or began this nanosecond;
+# the tracepoint, as above; 4 GiB within one update; a GSO packet no longer than its headers (the unit tests do both);
+# an IP header beyond 64 KiB.
 NOT_HERE = ("high[bucket]++;", "kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);",
             "if (kind != DUALPI2_REPORT_NONE)", "const struct tc_dualpi2_overload overload = {",
+            ".overload = q->vars.overload,",
             "dualpi2_trace(sch, skb, sojourn_ns, verdict);", "b->run_bytes = 0;",
             "if (b->sum_bytes >= DUALPI2_BURSTS_BYTES_MAX)", "return dualpi2_link_bytes(link, ip_bytes);",
             "if (offset < 0 || offset > U16_MAX)")

@@ -44,6 +44,8 @@ PACKET_VNET_HDR = 15
 PACKET_IGNORE_OUTGOING = 23
 SO_SNDBUFFORCE = 32
 SO_RCVBUFFORCE = 33
+SO_TIMESTAMPNS = 35
+PACKET_OUTGOING = 4
 TP_STATUS_AVAILABLE = 0
 TP_STATUS_SEND_REQUEST = 1
 TP_STATUS_VLAN_VALID = 1 << 4
@@ -176,6 +178,37 @@ def judge(sent, received, ip_offset):
         return f"damaged: {len(sent)} bytes became {len(received)}"
     at = [i for i, (a, b) in enumerate(zip(sent, received)) if a != b]
     return "damaged: " + ", ".join(f"byte {i} {sent[i]:02x} became {received[i]:02x}" for i in at[:8])
+
+
+class Stamped:
+    """Sees the numbered frames that come to a device, and when."""
+
+    def __init__(self, netns, dev):
+        with in_netns(netns):
+            self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+            self.sock.bind((dev, ETH_P_ALL))
+        self.sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 30)
+        self.sock.setblocking(False)
+
+    def read(self):
+        """[(ns, number, frame)] since the last call."""
+        found = []
+        while True:
+            try:
+                frame, control, _, sender = self.sock.recvmsg(1 << 17, 128)
+            except BlockingIOError:
+                return found
+            number = number_of(frame)
+            if number is None or sender[2] == PACKET_OUTGOING:
+                continue
+            for level, kind, data in control:
+                if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
+                    sec, ns = struct.unpack("qq", data[:16])
+                    found.append((sec * 10**9 + ns, number, frame))
+
+    def close(self):
+        self.sock.close()
 
 
 class Sender:

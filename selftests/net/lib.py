@@ -947,6 +947,7 @@ neigh add fd03::{other} lladdr 02:00:00:00:02:0{other} nud permanent dev {dev}.{
 class Aqm:
     """dualpi2 on rtr's `down`, under a shaper or alone."""
 
+    kind = "dualpi2"
     handle = "10:"
     dev = "down"
     was_reset = False       # see check_identities()
@@ -971,11 +972,7 @@ class add dev down parent 1: classid 1:10 htb rate {rate} ceil {rate} burst 1514
             elif self.shaper == "tbf":
                 tc(f"qdisc add dev down root handle 1: tbf rate {rate} burst 1514 limit 100000000",
                    self.netns)
-            if self.words is not None:
-                tc(["qdisc", "add", "dev", "down", *self._parent_words(), "handle", self.handle,
-                    "dualpi2", *shlex.split(self.words)], self.netns)
-            else:
-                self._request(NLM_F_CREATE | NLM_F_REPLACE, self.knobs)
+            self._add()
         except BaseException:
             self._remove()
             raise
@@ -990,6 +987,13 @@ class add dev down parent 1: classid 1:10 htb rate {rate} ceil {rate} burst 1514
 
     def _parent_words(self):
         return ["root"] if self.parent == "root" else ["parent", self.parent]
+
+    def _add(self):
+        if self.words is not None:
+            tc(["qdisc", "add", "dev", "down", *self._parent_words(), "handle", self.handle,
+                self.kind, *shlex.split(self.words)], self.netns)
+        else:
+            self._request(NLM_F_CREATE | NLM_F_REPLACE, self.knobs)
 
     def _request(self, flags, knobs):
         number, text = tc_request(self.netns, RTM_NEWQDISC, flags, self.dev, self.handle,

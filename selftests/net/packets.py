@@ -77,12 +77,15 @@ link set dev br0 up
 qdisc add dev out {self.root_words} root handle 1: htb default 10
 class add dev out parent 1: classid 1:10 htb rate {self.rate} ceil {self.rate} burst 1514 cburst 1514 quantum 1514
 """)
-            error, text = lib.tc_request(
-                self.netns, lib.RTM_NEWQDISC, lib.NLM_F_CREATE | lib.NLM_F_EXCL, "out", "10:",
-                "1:10", "dualpi2", lib.pack(**self.knobs))
-            expect_equal((error, text), (0, ""), "add of dualpi2")
+            self.add()
             self.stack = stack.pop_all()
         return self
+
+    def add(self):
+        """Put the AQM below htb; others than dualpi2 have their own."""
+        expect_equal(lib.tc_request(
+            self.netns, lib.RTM_NEWQDISC, lib.NLM_F_CREATE | lib.NLM_F_EXCL, "out", "10:", "1:10", "dualpi2",
+            lib.pack(**self.knobs)), (0, ""), "add of dualpi2")
 
     def __exit__(self, *error):
         return self.stack.__exit__(*error)

@@ -521,7 +521,7 @@ def every_codepoint_in_every_queue_with_CASE_signals_accounts_agree(name):
         for early in (0, 1):
             for overload in (0, 1):
                 tree.change(drop_early=early, drop_overload=overload)
-                for n in range(240):
+                for n in range(600):
                     sock = tree.mix.socket(ECNS[n % 4], False)
                     priority = (0, 0x100001, 0x100002, 0x100003)[n // 4 % 4]
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, priority)

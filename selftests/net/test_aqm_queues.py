@@ -22,6 +22,7 @@ from lib import (
     shared_net,
     tc_stats,
     test,
+    user_mode_linux,
 )
 
 R = 10e6        # bit/s
@@ -67,7 +68,8 @@ def scheduler_l_unresponsive_classic_waits_for_its_share_at_most():
                      if delay is not None]
             expect(len(waits) > 6, f"only {len(waits)} Classic packets arrived")
             expect_between(waits[0] / T_US, 0, first_most, f"packets that the first waited, {protection} %")
-            expect_between(max(waits[1:]) / T_US, most - 3, most,
+            # A stock kernel may do something else meanwhile.
+            expect_between(max(waits[1:]) / T_US, most - 3, most + (0 if user_mode_linux() else 0.2),
                            f"packets that the others waited at most, {protection} %")
 
 

@@ -41,10 +41,9 @@ from lib import (
     shared_net,
     test,
 )
-from trees import CALM, ECNS, Tree
+from trees import CALM, ECNS, UDP_SEGMENT, Tree
 
 MS, SEC = 1000000, 1000000000
-SO_TIMESTAMPNS = 35
 NQB = 45
 ROOMY = {"limit": 100000, "memory_limit": 2**31}
 EXACT = lib.user_mode_linux()
@@ -93,13 +92,8 @@ neigh add 10.7.0.2 lladdr 02:00:00:00:00:02 nud permanent dev w0
             lib.run("ip link set dev w1 promisc on", self.far)
             if self.lines:
                 lib.run(["tc", "-batch", "-"], self.netns, stdin=self.lines)
-            with lib.in_netns(self.far):
-                self.sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(frames.ETH_P_ALL))
-                self.sock.bind(("w1", frames.ETH_P_ALL))
-            stack.callback(self.sock.close)
-            self.sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-            self.sock.setsockopt(socket.SOL_SOCKET, frames.SO_RCVBUFFORCE, 1 << 30)
-            self.sock.setblocking(False)
+            self.stamped = frames.Stamped(self.far, "w1")
+            stack.callback(self.stamped.close)
             self.sender = frames.Sender(self.netns, "w0")
             stack.callback(self.sender.close)
             self.vnet = hostile.VnetSocket(self.netns, "w0")
@@ -164,26 +158,8 @@ neigh add 10.7.0.2 lladdr 02:00:00:00:00:02 nud permanent dev w0
         head = hostile.vnet(gso_type=4 if v6 else 1, gso_size=part, header=l4 + 20, csum_start=l4, csum_offset=16)
         return self.vnet.send(frame, head)
 
-    def received(self):
-        """(number, frame, control messages) of each that has come."""
-        while True:
-            try:
-                frame, control, _, sender = self.sock.recvmsg(1 << 17, 128)
-            except BlockingIOError:
-                return
-            number = frames.number_of(frame)
-            # 4: PACKET_OUTGOING
-            if number is not None and sender[2] != 4:
-                yield number, frame, control
-
     def arrivals(self):
-        found = []
-        for number, frame, control in self.received():
-            for level, kind, data in control:
-                if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
-                    sec, ns = struct.unpack("qq", data[:16])
-                    found.append((sec * SEC + ns, number, len(frame)))
-        return found
+        return [(ns, number, len(frame)) for ns, number, frame in self.stamped.read()]
 
     def idle(self, seconds=60):
         """Wait until nothing is queued."""
@@ -369,6 +345,26 @@ class add dev w0 parent 1: classid 1:10 htb rate 8mbit ceil 8mbit burst 1600 cbu
 
 
 @test("shaper")
+def shaper_below_a_slower_parent_saves_up_no_more_than_its_lateness():
+    """Each packet of 2 ms leaves 38 ms late, until the parent is faster; 10 ms of that are made good."""
+    with Wire(parent="1:10", bandwidth=bits(4e6), lines="""\
+qdisc add dev w0 root handle 1: htb default 10
+class add dev w0 parent 1: classid 1:10 htb rate 200kbit ceil 200kbit burst 1600 cburst 1600 quantum 1514
+""") as wire:
+        wire.send(*(wire.udp(986) for _ in range(60)))
+        time.sleep(0.4)
+        lib.tc("class change dev w0 parent 1: classid 1:10 htb rate 100mbit ceil 100mbit burst 1600 cburst 1600 "
+               "quantum 1514", wire.netns)
+        wire.idle()
+        got = stamps(wire.arrivals())
+        expect_equal(len(got), 60, "packets that arrived")
+        # Those of the parent's burst first.
+        expect(got[10] - got[2] > 300 * MS, "at first they go at the parent's rate")
+        after = got[-46:]
+        expect_between((after[-1] - after[0]) / MS, 45 * 2 - 12, 45 * 2 + 1, "ms for the last 46 packets")
+
+
+@test("shaper")
 def shaper_unrelated_change_gives_no_waiting_time_away():
     """A GSO packet of 40 kB takes its time, whatever is changed meanwhile."""
     with Wire(bandwidth=bits(10e6), split_gso=0) as wire:
@@ -413,6 +409,28 @@ def framing_of_each_kind_takes_its_time():
             expect_equal([number for _, number, _ in got], [frames.number_of(f) for f in frames_], "order")
             expect_schedule(stamps(got), [wire_bytes(framing, len(f) - 14, overhead, mpu) for f in frames_], bits(1e6),
                             f"framing {framing} overhead {overhead} mpu {mpu}")
+
+
+@test("framing", "gso")
+def framing_of_gso_packets_of_udp_is_that_of_their_segments():
+    """A UDP header is shorter than one of TCP."""
+    with Wire(bandwidth=bits(10e6)) as wire:
+        with lib.in_netns(wire.netns):
+            sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with sock:
+            sock.connect(("10.7.0.2", 9))
+            for (framing, overhead, mpu), split in itertools.product(((NOATM, 38, 84), (ATM, 40, 0)), (0, 1)):
+                wire.change(framing=framing, overhead=overhead, mpu=mpu, split_gso=split)
+                sock.setsockopt(socket.SOL_UDP, UDP_SEGMENT, 1000)
+                sock.send(bytes(9500))
+                wire.send(wire.udp(100))
+                wire.idle()
+                segments = [wire_bytes(framing, 28 + min(1000, 9500 - at), overhead, mpu)
+                            for at in range(0, 9500, 1000)]
+                expect_schedule(stamps(wire.arrivals()), (segments if split else [sum(segments)]) + [0], bits(10e6),
+                                f"framing {framing} overhead {overhead}, split {split}")
+        # The qdisc's own counter has the segments of those that stay whole, too: the identities are not for these.
+        lib.tc("qdisc del dev w0 root", wire.netns)
 
 
 @test("framing", "gso")
@@ -818,7 +836,7 @@ def which_are_marked(wire, count, size=986):
     wire.marked = []
     wire.send(*some)
     wire.idle()
-    return [number - first for number, frame, _ in wire.received() if frames.ecn_of(frame, frames.ETH_HLEN) == CE]
+    return [number - first for _, number, frame in wire.stamped.read() if frames.ecn_of(frame, frames.ETH_HLEN) == CE]
 
 
 @test("marker", "G9", "R10")
@@ -1000,7 +1018,8 @@ def throttled_changes_of_all_kinds_keep_the_queue_alive():
         for knobs in ({"bandwidth": bits(200e3)}, {"bandwidth": 0}, {"framing": ATM, "overhead": 40}, {"framing": RAW},
                       {"ingress": 1}, {"limit": 20}, {"limit": 1}, {"memory_limit": 1}, {"split_gso": 0}, {"nqb": 0},
                       {"burst_max": 0}, {"target": 1000}, {"bandwidth": 1000}, {"bandwidth": 125000000000}):
-            wire.change(**ROOMY, bandwidth=bits(100e3))
+            # With the target of a turn before packets would be dropped at 8 kbit/s.
+            wire.change(**ROOMY, **CALM, bandwidth=bits(100e3))
             throttled(wire)
             wire.change(**knobs)
             if knobs == {"bandwidth": 1000}:

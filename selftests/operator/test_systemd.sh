@@ -154,9 +154,13 @@ build=$DUALPI2_ROOT/build/operator
 cache=$DUALPI2_CACHE/packages/systemd
 mkdir -p "$build/deb" "$cache/lists/partial" "$cache/archives/partial"
 tree=$("$DUALPI2_ROOT/scripts/root.sh" bookworm bare)
+# test-packages.sh makes it anew if there is a newer kernel: not while it is in use here.
+exec 5<"$tree.lock"
+flock --shared 5
 kernel=$(basename "$(dirname "$(ls "$tree"/lib/modules/*/modules.dep)")")
+# The cache may have a stock 6.1 of another day than the tree's.
 [ "$(modinfo -F vermagic "$module" | cut -d' ' -f1)" = "$kernel" ] ||
-	die "$module is not for $kernel, the kernel of $tree; run: scripts/root.sh --refresh bookworm bare"
+	module=$("$DUALPI2_ROOT/scripts/build-for.sh" --headers "bookworm/$kernel" "$build/module")
 scratch=$(mktemp -d "$DUALPI2_CACHE/roots/systemd.XXXXXX")
 child=''
 cleanup() {
@@ -177,7 +181,7 @@ install_all() {
 		echo force-unsafe-io >/etc/dpkg/dpkg.cfg.d/test
 		# It boots with ours, and making one takes minutes.
 		echo update_initramfs=no >/etc/initramfs-tools/update-initramfs.conf
-		apt-get -q update
+		apt-get -q -o APT::Update::Error-Mode=any update
 		apt-get -q -y install --no-install-recommends systemd-sysv udev dbus "$deb"/dualpi2-tools_*.deb
 		install -D -m 644 "$module" "/lib/modules/$kernel/updates/dkms/sch_dualpi2.ko"
 		depmod "$kernel"
@@ -197,7 +201,7 @@ install_all() {
 			e2scrub_reap.service systemd-remount-fs.service
 		: >/etc/fstab'
 }
-install_all >"$build/install.log" 2>&1 || { tail -n 15 "$build/install.log" >&2; die "cannot install systemd in a tree; see $build/install.log"; }
+retry 3 install_all >"$build/install.log" 2>&1 || { tail -n 15 "$build/install.log" >&2; die "cannot install systemd in a tree; see $build/install.log"; }
 
 # The usual initramfs, with an init of its own over that: the root is the host's directory, and systemd's.
 image=$("$DUALPI2_ROOT/scripts/vm-image.sh" "$kernel" "$tree/lib/modules/$kernel" "$tree")

@@ -284,7 +284,7 @@ def view_tells_when_the_last_qdisc_is_gone_and_sees_a_new_one():
         expect("up 20: root" in screen.text(), screen.text())
         tc("qdisc replace dev up root handle 30: dualpi2", net.rtr)
         time.sleep(1.5)
-        expect("up 30: root" in screen.text() and "20:" not in screen.text(), screen.text())
+        expect("up 30: root" in screen.text() and "up 20:" not in screen.text(), screen.text())
         tc("qdisc del dev up root", net.rtr)
         time.sleep(1.5)
         expect("no dualpi2 in network namespace" in screen.text(), screen.text())
