@@ -217,6 +217,29 @@ class Flow:
             self.socket.send(self.block)
 
 
+class Accepted(Flow):
+    """The same of a connection that rcv asks snd for; cc: what the listener chooses, None: nothing."""
+
+    def __init__(self, net, cc="prague", family=socket.AF_INET, mapped=False):
+        self.block, self.sink, self.received = bytes(1 << 17), bytearray(1 << 20), 0
+        near, far = ADDRESSES[family]
+        with in_netns(net.snd):
+            listener = socket.socket(socket.AF_INET6 if mapped else family)
+        if cc:
+            listener.setsockopt(socket.IPPROTO_TCP, TCP_CONGESTION, cc.encode())
+        listener.bind(("::" if mapped else near, 0))
+        listener.listen(1)
+        with in_netns(net.rcv):
+            self.peer = socket.socket(family)
+        self.peer.bind((far, 0))
+        self.peer.settimeout(60)
+        self.peer.connect((near, listener.getsockname()[1]))
+        self.socket, _ = listener.accept()
+        listener.close()
+        self.socket.setblocking(False)
+        self.peer.setblocking(False)
+
+
 def pump(seconds, *flows, sending=True, others=()):
     """Keep flows busy for so long; others: {fd: function} to serve meanwhile."""
     poll, serve = select.epoll(), dict(others)
@@ -292,6 +315,49 @@ def prague_CASE_sends_ect1_alone(kind):
         expect(flow.received > 1.5e6, f"2 s at 10 Mbit/s brought {flow.received} bytes")
 
 
+ACCEPTED = {"ipv4": {}, "ipv6": {"family": socket.AF_INET6}, "ipv4_in_ipv6": {"mapped": True}}
+
+
+@each(ACCEPTED)
+def prague_accepted_CASE_sends_ect1_alone(kind):
+    """A server sends: its listener has chosen Prague, whoever connects asks for Accurate ECN."""
+    with Bench() as net:
+        sysctl(net.rcv, "net.ipv4.tcp_ecn", 3)
+        net.limit(10)
+        flow = net.flows.enter_context(Accepted(net, **kind))
+        pump(2, flow)
+        note(net.sent("syn"))
+        expect_equal(flow.chosen(), "prague", "congestion control")
+        only(net.sent(), ECT1)
+        expect(flow.received > 1.5e6, f"2 s at 10 Mbit/s brought {flow.received} bytes")
+
+
+# sysctls of who accepts, words for its route
+WAYS = {"by_default": ({"tcp_congestion_control": "prague"}, ""), "of_a_route": ({"tcp_ecn": 3}, "congctl prague"),
+        "after_a_cookie": ({"tcp_congestion_control": "prague", "tcp_syncookies": 2, "tcp_ecn": 3}, "")}
+
+
+@each(WAYS)
+def prague_accepted_CASE_sends_ect1_alone_too(way):
+    values, words = way
+    if "tcp_syncookies" in values and not os.path.exists("/proc/sys/net/ipv4/tcp_syncookies"):
+        raise lib.Skip("this kernel has no SYN cookies; those of Debian have")
+    with Bench() as net:
+        sysctl(net.rcv, "net.ipv4.tcp_ecn", 3)
+        # A namespace's default holds the module.
+        net.flows.callback(sysctl, net.snd, "net.ipv4.tcp_congestion_control", "cubic")
+        for name, value in values.items():
+            sysctl(net.snd, f"net.ipv4.{name}", value)
+        if words:
+            run(f"ip route replace 10.2.0.1/32 via 10.1.0.2 dev eth0 {words}", net.snd)
+        net.limit(10)
+        flow = net.flows.enter_context(Accepted(net, cc=None))
+        pump(2, flow)
+        note(net.sent("syn"))
+        expect_equal(flow.chosen(), "prague", "congestion control")
+        only(net.sent(), ECT1)
+
+
 @on_accecn
 def prague_retransmissions_are_ect1():
     with Bench() as net:
@@ -326,6 +392,18 @@ def prague_receiver_with_CASE_gets_reno_without_ect(tcp_ecn):
         sysctl(net.rcv, "net.ipv4.tcp_ecn", tcp_ecn)
         net.limit(10)
         flow = net.flow()
+        pump(2, flow)
+        expect_equal(flow.chosen(), "prague-reno", "congestion control")
+        only(net.sent(), NOT_ECT)
+        expect(flow.received > 1.5e6, f"2 s at 10 Mbit/s brought {flow.received} bytes")
+
+
+@each({"classic_ecn": 1, "no_ecn": 0})
+def prague_accepted_from_a_peer_with_CASE_is_reno_without_ect(tcp_ecn):
+    with Bench() as net:
+        sysctl(net.rcv, "net.ipv4.tcp_ecn", tcp_ecn)
+        net.limit(10)
+        flow = net.flows.enter_context(Accepted(net))
         pump(2, flow)
         expect_equal(flow.chosen(), "prague-reno", "congestion control")
         only(net.sent(), NOT_ECT)
