@@ -538,7 +538,8 @@ def virtual_queue_of_CASE_has_nothing_of_what_was_served_long_ago(kind):
         expect_equal(state_of(st), {name: (0, 0, 0, 0) for name in "cl"}, "state after a minute")
         before = total(st, "forwarded")
         model, rng = Model(kind, **knobs), random.Random(30)
-        for size in (100, 1000):
+        # The link is busy until they have been looked at, also where sending takes time.
+        for size in (400, 700):
             for _ in range(450):
                 frame, value = wire.frame(size, ECT1), rng.randrange(60000)
                 expect(wire.send(frame, value=value, may_drop=True), f"dropped: {wire.stats()}")
@@ -1306,16 +1307,21 @@ def accounts_of_CASE_agree_with_sender_and_receiver(kind):
     with Net() as net, valued(net, kind, {1: points}, bandwidth=10 * MBIT) as dump:
         streams = [Stream(f"{ecn}{six}", ecn=ecn, bps=2.2e6, jitter=0.5, burst=3, dst="fd02::1" if six else "10.2.0.1")
                    for ecn in ECNS for six in (0, 1)]
-        load = net.start(6, *streams)
+        load, seen = net.start(6, *streams), 0
         for _ in range(50):
             time.sleep(0.1)
             one, two = dump(), dump()
-            if one["20:"]["packets"] == two["20:"]["packets"] and total(one["20:"], "arrived") == \
-               total(two["20:"], "arrived"):
+            # Packets that go while a dump is made are in some of its numbers.
+            if all(one[h][name] == two[h][name] for h in one for name in ("packets", "qlen", "backlog")) and \
+               total(one["20:"], "arrived") == total(two["20:"], "arrived"):
+                seen += 1
                 check_accounts(one["20:"])
                 expect_equal((one["10:"]["qlen"], one["10:"]["backlog"]), (one["20:"]["qlen"], one["20:"]["backlog"]),
                              "in ppv, below")
         result = load.wait()
+        # Time goes on while stock kernels compute.
+        note(f"{seen} of 50 dumps twice")
+        expect(seen > 25 or os.environ.get("DUALPI2_KERNEL") != "debug", "most dumps were made twice")
         ended = until_idle(dump)
         st = ended["20:"]
         check_accounts(st)
