@@ -146,13 +146,21 @@ class Bench(lib.Net):
         """A connection, until the bench ends."""
         return self.flows.enter_context(Flow(self, *args, **keywords))
 
+    def accepted(self, *args, **keywords):
+        """The same of one that snd accepts."""
+        return self.flows.enter_context(Accepted(self, *args, **keywords))
+
 
 class Flow:
     """A connection from snd to rcv that has always data to send, while pump() runs."""
 
+    # Nobody looks at them.
+    block, sink = bytes(1 << 17), bytearray(1 << 20)
+    received = 0
+
     def __init__(self, net, cc="prague", family=socket.AF_INET, protocol=0, mss=None, receive=None, mapped=False,
                  dst=None, ecn=False):
-        self.cc, self.block, self.sink = cc, bytes(1 << 17), bytearray(1 << 20)
+        self.cc = cc
         near, far = ADDRESSES[family]
         far = dst or far
         if ecn:
@@ -177,7 +185,6 @@ class Flow:
         listener.close()
         self.socket.setblocking(False)
         self.peer.setblocking(False)
-        self.received = 0
 
     def __enter__(self):
         return self
@@ -218,10 +225,9 @@ class Flow:
 
 
 class Accepted(Flow):
-    """The same of a connection that rcv asks snd for; cc: what the listener chooses, None: nothing."""
+    """One that rcv asks for, as of a server that sends; cc: what its listener chooses, None: nothing."""
 
     def __init__(self, net, cc="prague", family=socket.AF_INET, mapped=False):
-        self.block, self.sink, self.received = bytes(1 << 17), bytearray(1 << 20), 0
         near, far = ADDRESSES[family]
         with in_netns(net.snd):
             listener = socket.socket(socket.AF_INET6 if mapped else family)
@@ -272,6 +278,14 @@ def only(counts, *codepoints):
                  f"codepoints but {', '.join(NAMES[c] for c in codepoints)}, of {counts}")
 
 
+def from_the_begin(net, flow, cc, codepoint):
+    """That a flow has this congestion control, sends this codepoint alone, and fills 10 Mbit/s, nearly."""
+    pump(2, flow)
+    expect_equal(flow.chosen(), cc, "congestion control")
+    only(net.sent(), codepoint)
+    expect(flow.received > 1.5e6, f"2 s at 10 Mbit/s brought {flow.received} bytes")
+
+
 def afterwards(net, flow, cc, codepoint, seconds=1):
     """That from now on a flow has this congestion control and sends this codepoint alone."""
     net.forget()
@@ -307,39 +321,22 @@ def prague_CASE_sends_ect1_alone(kind):
         raise lib.Skip("this kernel has no MPTCP; those of Debian and the debug kernel have")
     with Bench() as net:
         net.limit(10)
-        flow = net.flow(**kind)
-        pump(2, flow)
-        expect_equal(flow.chosen(), "prague", "congestion control")
-        only(net.sent(), ECT1)
+        from_the_begin(net, net.flow(**kind), "prague", ECT1)
         expect_equal(net.sent("syn"), [0, 1, 0, 0], "codepoints of the SYN")
-        expect(flow.received > 1.5e6, f"2 s at 10 Mbit/s brought {flow.received} bytes")
 
 
-ACCEPTED = {"ipv4": {}, "ipv6": {"family": socket.AF_INET6}, "ipv4_in_ipv6": {"mapped": True}}
+# Words of accepted(), sysctls of the server, words of its route, and the SYN-ACK's codepoint
+ACCEPTED = {"ipv4": ({}, {}, "", ECT1),
+            "ipv6": ({"family": socket.AF_INET6}, {}, "", ECT1),
+            "ipv4_in_ipv6": ({"mapped": True}, {}, "", ECT1),
+            "by_default": ({"cc": None}, {"tcp_congestion_control": "prague"}, "", ECT1),
+            "by_route": ({"cc": None}, {"tcp_ecn": 3}, "congctl prague", NOT_ECT),
+            "after_a_cookie": ({}, {"tcp_syncookies": 2, "tcp_ecn": 3}, "", ECT1)}
 
 
 @each(ACCEPTED)
-def prague_accepted_CASE_sends_ect1_alone(kind):
-    """A server sends: its listener has chosen Prague, whoever connects asks for Accurate ECN."""
-    with Bench() as net:
-        sysctl(net.rcv, "net.ipv4.tcp_ecn", 3)
-        net.limit(10)
-        flow = net.flows.enter_context(Accepted(net, **kind))
-        pump(2, flow)
-        note(net.sent("syn"))
-        expect_equal(flow.chosen(), "prague", "congestion control")
-        only(net.sent(), ECT1)
-        expect(flow.received > 1.5e6, f"2 s at 10 Mbit/s brought {flow.received} bytes")
-
-
-# sysctls of who accepts, words for its route
-WAYS = {"by_default": ({"tcp_congestion_control": "prague"}, ""), "of_a_route": ({"tcp_ecn": 3}, "congctl prague"),
-        "after_a_cookie": ({"tcp_congestion_control": "prague", "tcp_syncookies": 2, "tcp_ecn": 3}, "")}
-
-
-@each(WAYS)
-def prague_accepted_CASE_sends_ect1_alone_too(way):
-    values, words = way
+def prague_accepted_CASE_sends_ect1_alone(case):
+    words, values, route, syn_ack = case
     if "tcp_syncookies" in values and not os.path.exists("/proc/sys/net/ipv4/tcp_syncookies"):
         raise lib.Skip("this kernel has no SYN cookies; those of Debian have")
     with Bench() as net:
@@ -348,14 +345,11 @@ def prague_accepted_CASE_sends_ect1_alone_too(way):
         net.flows.callback(sysctl, net.snd, "net.ipv4.tcp_congestion_control", "cubic")
         for name, value in values.items():
             sysctl(net.snd, f"net.ipv4.{name}", value)
-        if words:
-            run(f"ip route replace 10.2.0.1/32 via 10.1.0.2 dev eth0 {words}", net.snd)
+        if route:
+            run(f"ip route replace 10.2.0.1/32 via 10.1.0.2 dev eth0 {route}", net.snd)
         net.limit(10)
-        flow = net.flows.enter_context(Accepted(net, cc=None))
-        pump(2, flow)
-        note(net.sent("syn"))
-        expect_equal(flow.chosen(), "prague", "congestion control")
-        only(net.sent(), ECT1)
+        from_the_begin(net, net.accepted(**words), "prague", ECT1)
+        expect_equal(net.sent("syn"), [int(n == syn_ack) for n in range(4)], "codepoints of the SYN-ACK")
 
 
 @on_accecn
@@ -391,23 +385,15 @@ def prague_receiver_with_CASE_gets_reno_without_ect(tcp_ecn):
     with Bench() as net:
         sysctl(net.rcv, "net.ipv4.tcp_ecn", tcp_ecn)
         net.limit(10)
-        flow = net.flow()
-        pump(2, flow)
-        expect_equal(flow.chosen(), "prague-reno", "congestion control")
-        only(net.sent(), NOT_ECT)
-        expect(flow.received > 1.5e6, f"2 s at 10 Mbit/s brought {flow.received} bytes")
+        from_the_begin(net, net.flow(), "prague-reno", NOT_ECT)
 
 
-@each({"classic_ecn": 1, "no_ecn": 0})
+@each({"classic_ecn": 1, "none": 0})
 def prague_accepted_from_a_peer_with_CASE_is_reno_without_ect(tcp_ecn):
     with Bench() as net:
         sysctl(net.rcv, "net.ipv4.tcp_ecn", tcp_ecn)
         net.limit(10)
-        flow = net.flows.enter_context(Accepted(net))
-        pump(2, flow)
-        expect_equal(flow.chosen(), "prague-reno", "congestion control")
-        only(net.sent(), NOT_ECT)
-        expect(flow.received > 1.5e6, f"2 s at 10 Mbit/s brought {flow.received} bytes")
+        from_the_begin(net, net.accepted(), "prague-reno", NOT_ECT)
 
 
 @on_accecn
