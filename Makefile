@@ -12,14 +12,13 @@ help:
 	@echo 'make extra      the experimental companions, pi2, csaqm, vdq_csaqm and ppv; docs/COMPANIONS.md'
 	@echo 'make install    install both on this machine (as root)'
 	@echo 'make uninstall  remove what install put there'
-	@echo 'make check      every test; installs what it needs, boots virtual machines'
-	@echo 'make check-debug  the tests of the qdisc alone, on a kernel with sanitizers, and the fuzzers'
-	@echo 'make fuzz-tc    the fuzzer of the tc front end, in user space'
-	@echo 'make torture    the long tests: goes on where it stopped; see docs/TESTING.md'
+	@echo 'make check-quick  style, unit tests, tc, behaviour on a kernel with sanitizers (3 minutes)'
+	@echo 'make check      every test that a change has to pass; installs what it needs, boots virtual machines (15 minutes)'
+	@echo 'make check-long  all kernels, all packages, large amounts (hours); all three take SUITE=NAME'
+	@echo 'make torture    the longest tests: goes on where it stopped; see docs/TESTING.md'
 	@echo 'make unit       the tests of the algorithm alone, in user space'
 	@echo 'make coverage   lines and branches of the algorithm that they reach'
-	@echo 'make mutants    are the unit tests able to fail? (3 minutes)'
-	@echo 'make tdc        only the tc-testing cases, those of the kernel tree too'
+	@echo 'make fuzz-tc    the fuzzer of the tc front end, in user space'
 	@echo 'make demo       see it work: dualpi2 beside fq_codel and pfifo, real traffic'
 	@echo 'make lab        one of the papers'"'"' experiments, Fig. 8, and its report (40 minutes); docs/LAB.md has the others'
 	@echo 'make bench      what a packet and an instance cost, beside other qdiscs; how exact the shaper is (1 hour)'
@@ -84,11 +83,9 @@ install: all
 uninstall:
 	scripts/install.sh uninstall '' $(PLUGIN) '$(TCLIB)'
 
-check:
-	scripts/check.sh
-
-check-debug:
-	KERNELS=debug scripts/check.sh net tdc fuzz
+check check-quick check-long:
+	scripts/setup.sh
+	scripts/run $@ $(SUITE:%=--suite '%')
 
 torture:
 	scripts/torture.sh
@@ -101,12 +98,6 @@ unit:
 
 coverage:
 	$(MAKE) -C selftests/unit coverage
-
-mutants:
-	$(MAKE) -C selftests/unit mutants
-
-tdc:
-	scripts/check.sh tdc
 
 demo:
 	scripts/demo.sh
@@ -147,5 +138,5 @@ lint:
 clean:
 	rm -rf build
 
-.PHONY: help all modules plugin extra extra-plugins install uninstall check check-debug torture debug-kernel fuzz-tc unit coverage mutants tdc demo \
+.PHONY: help all modules plugin extra extra-plugins install uninstall check check-quick check-long torture debug-kernel fuzz-tc unit coverage demo \
 	bench accept lab iproute2 matrix deb rpm packages-check style lint clean

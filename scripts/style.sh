@@ -37,12 +37,12 @@ prefix() { # file-scope functions of the module and the algorithm
 uapi_only() { grep -n '#include' iproute2-patch/tc/*.[ch] extra/tc/*.[ch] | grep -E '<net/|glue/|compat/'; }
 spdx() {
 	local file
-	for file in $(files '*.c' '*.h' '*.py' '*.sh' '*.qos' '*.service' Kbuild extra/Kbuild '*.mk' Makefile .ci/run 'selftests/*/Makefile'); do
+	for file in $(files '*.c' '*.h' '*.py' '*.sh' '*.qos' '*.service' scripts/suites.toml '*.awk' Kbuild extra/Kbuild '*.mk' Makefile .ci/run scripts/run selftests/in_vm 'selftests/*/Makefile'); do
 		head -n 3 "$file" | grep -q 'SPDX-License-Identifier: GPL-2.0-only' || echo "$file: no SPDX line"
 	done
 }
-shell() { files '*.sh' '*.qos' .ci/run | xargs shellcheck -x -P SCRIPTDIR -P . -e SC1091 -f gcc; }
-python() { files '*.py' tools/dualpi2 tools/dualpi2-top | xargs "$DUALPI2_CACHE/venv/bin/ruff" check --quiet --output-format concise --line-length 120 --select E,F,W,B --ignore B905,E741; }
+shell() { files '*.sh' '*.qos' .ci/run selftests/in_vm | xargs shellcheck -x -P SCRIPTDIR -P . -e SC1091 -f gcc; }
+python() { files "*.py" scripts/run tools/dualpi2 tools/dualpi2-top | xargs "$DUALPI2_CACHE/venv/bin/ruff" check --quiet --output-format concise --line-length 120 --select E,F,W,B --ignore B905,E741; }
 one_version() { files | grep -vxE 'sch_dualpi2\.c|scripts/requirements\.txt' | xargs grep -nF "$(version)"; }
 blanks() { files | grep -vE '\.(png|patch)$|/corpus/|^LICENSES/' | xargs grep -nE '[[:blank:]]+$'; }
 hosts() { files | grep -vE '^(docs/|README|LICENSES/)' | xargs grep -nE 'https?://[a-z.]*(debian|pypi|pythonhosted|npmjs)'; }

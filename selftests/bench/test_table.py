@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check
 """The judges of the bench can say no. KTAP on stdout."""
 
 import json

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check kernel=debug
+# suite: long kernel=stock
 """
 test_csaqm.py - the qdiscs csaqm and vdq_csaqm: their options, the shaper, virtual queues, thresholds, signals,
 accounts, and what parents make of them.

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check kernel=debug
+# suite: long kernel=stock
 """
 test_ppv.py - the qdisc ppv: values by throughput-value functions, classes, what carries a value, its options, its
 accounts and those of what is above and below it.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check kernel=debug kmemleak
 """
 test_faults.py - every allocation fails once, and every packet buffer moves.
 

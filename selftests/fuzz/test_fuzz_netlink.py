@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check kernel=debug
 """
 test_fuzz_netlink.py - the netlink fuzzer as a test: its corpus, a run, and what the run reached.
 

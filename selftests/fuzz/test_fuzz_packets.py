@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check kernel=debug
 """
 test_fuzz_packets.py - random damage to frames of known shapes, through a dualpi2 that marks all it may and one
 that drops all it may, each judged byte by byte where it comes out.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check kernel=debug kmemleak
 """
 test_storm.py - storms of changes, replacements and namespaces while packets pass, at several counts.
 

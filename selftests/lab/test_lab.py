@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check
 """Tests of the lab's host side: scenarios, runner, results, planner, comparison. KTAP on stdout, about 15 s.
 
 No machine is booted: a program of its own stands in for run-vm.sh and for the

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check
 """Tests of measure.py on sightings that are made up, against values computed by hand. KTAP on stdout, some seconds.
 
 No machine is booted: what dumbbell.py and traffic.py do in one is not tested here, but for what they refuse and the

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check
 """Tests of the report, the plots and the files for flent, on results that are made up: no machine runs. KTAP.
 
 The made-up results take their jobs from the scenarios and their figures from the papers, so that at first every target

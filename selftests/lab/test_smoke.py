@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check -- --short
+# suite: long
 """The lab as a whole: the experiment "smoke" in real machines, four minutes on two cores. KTAP on stdout.
+
+usage: test_smoke.py [--short]     only four runs and the tests that need no others, half a minute
 
 What the runs are held against is what must be so whatever an AQM does: what was counted outside of the queue is
 what the qdisc counted, no ECN field changed but to CE, a busy link is full, the same seed is the same run. The papers'
@@ -23,6 +27,8 @@ from harness import equal, test
 MADE = os.path.join(runs.BUILD, "check", "lab")
 AGAIN = MADE + "-again"
 KEPT = ("summary.json", "seconds.csv", "histogram.csv")
+SHORT = "--short" in sys.argv[1:]
+SHORT_RUNS = {"two-flows": ("dualpi2", "dualpi2-in-tree", "pfifo"), "values": ("vdq_csaqm",)}
 
 
 def lab(*words):
@@ -42,8 +48,19 @@ def read(path, name):
         return json.load(file)
 
 
+def test_of_all_runs(function):
+    """A test that needs more than the short runs."""
+    return function if SHORT else test(function)
+
+
 @test
 def every_run_of_every_aqm_and_load_ends_well():
+    if SHORT:
+        for case, aqms in SHORT_RUNS.items():
+            for aqm in aqms:
+                equal(lab("run", "smoke", "--case", case, "--aqm", aqm, "--results", MADE), 0, f"{case}, {aqm}")
+        equal(set(made()), {(case, aqm) for case, aqms in SHORT_RUNS.items() for aqm in aqms})
+        return
     equal(lab("run", "smoke", "--results", MADE), 0, "exit code")
     found = made()
     assert {"dualpi2", "dualpi2-in-tree", "pie", "fq_codel", "fq_codel-l4s", "codel", "cake", "fq", "pfifo", "pi2",
@@ -122,7 +139,7 @@ def packets_have_the_value_of_their_class_and_the_queue_reads_it():
     assert result.figure("all", "utilization_pct") > 90, result.figure("all", "utilization_pct")
 
 
-@test
+@test_of_all_runs
 def prague_is_an_l4s_sender_by_itself():
     path, result = made()["prague", "dualpi2"]
     prague = read(path, "summary.json")["groups"]["A"]
@@ -132,7 +149,7 @@ def prague_is_an_l4s_sender_by_itself():
     assert 0.4 < result.of("A", "mbit") / result.of("B", "mbit") < 2.5, result.of("A", "mbit")
 
 
-@test
+@test_of_all_runs
 def every_web_object_arrives_and_none_faster_than_light():
     path, _ = made()["web", "dualpi2"]
     with open(os.path.join(path, "web.csv"), encoding="ascii") as file:
@@ -146,7 +163,7 @@ def every_web_object_arrives_and_none_faster_than_light():
     assert least >= 0.00984, f"{least} s with a base RTT of 10 ms"
 
 
-@test
+@test_of_all_runs
 def a_link_that_slows_down_is_seen_to():
     """Whether htb or the qdisc itself has the rate."""
     found = [name for name in made() if name[0] == "changes"]
@@ -159,7 +176,7 @@ def a_link_that_slows_down_is_seen_to():
         assert mbit[8] > 35 and mbit[12] < 10.1 and max(mbit[s] for s in range(16, 20)) > 35, f"{name}: {mbit}"
 
 
-@test
+@test_of_all_runs
 def aggregates_arrive_back_to_back_and_the_other_flow_does_not():
     summary = read(made()["aggregates", "dualpi2"][0], "summary.json")
     found = summary["groups"]["A"]["aggregates"]
@@ -171,7 +188,7 @@ def aggregates_arrive_back_to_back_and_the_other_flow_does_not():
 @test
 def the_same_seed_makes_the_same_run_to_the_bit_and_another_another():
     shutil.rmtree(AGAIN, ignore_errors=True)
-    for case in ("two-flows", "web"):
+    for case in ("two-flows",) if SHORT else ("two-flows", "web"):
         equal(lab("run", "smoke", "--case", case, "--aqm", "dualpi2", "--results", AGAIN, "--seeds", "2"), 0, case)
         first, same = (os.path.join(d, "smoke", case, "dualpi2", "seed-1") for d in (MADE, AGAIN))
         equal(read(same, "meta.json")["sightings_sha256"], read(first, "meta.json")["sightings_sha256"], case)
@@ -190,7 +207,7 @@ def the_report_of_them_is_written():
 
 
 if __name__ == "__main__":
-    # Anew, whatever an earlier call left.
+    sys.argv[1:] = [word for word in sys.argv[1:] if word != "--short"]
     for directory in (MADE, AGAIN):
         shutil.rmtree(directory, ignore_errors=True)
     sys.exit(harness.main())

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: quick kernel=debug
+# suite: long kernel=stock
 """Which queue a packet goes to, and what its ECN field looks like afterwards.
 
 RFC 9331 section 5 and RFC 9332 section 2.5.1.1.  What the AQM does to packets

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check kernel=debug
+# suite: long kernel=stock
 """The controller, the coupling, overload, and the signals they lead to.
 
 Unresponsive streams take the place of TCP: with Classic traffic of c and L4S

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: quick kernel=debug
+# suite: long kernel=stock
 """The scheduler, the native L4S marker, limits, and what the counters say of them."""
 
 import math

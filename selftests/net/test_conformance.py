@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check kernel=debug
+# suite: long kernel=stock
 """Requirements of RFC 9331 section 5 and RFC 9332 section 2.5 that no other program here shows.
 
 docs/CONFORMANCE.md lists all of them with their tests; the tags (R3, G3, N9) are its rows. The loads are

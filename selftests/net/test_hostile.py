@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: quick kernel=debug
+# suite: check kernel=6.1
+# suite: long kernel=stock
 """
 test_hostile.py - packets that dualpi2 meets in the field and that test_packets.py does not make: GSO of every
 type with headers that lie, packets in many pages, pages that belong to somebody else, devices without a

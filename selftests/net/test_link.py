@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: quick kernel=debug
+# suite: long kernel=stock
 """
 test_link.py - the link behind dualpi2: its own shaper, lengths on the link, ingress mode, NQB, bursts.
 

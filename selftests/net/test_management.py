@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: quick kernel=debug
+# suite: check kernel=6.1 -- -k trace
+# suite: long kernel=stock
 """What an operator sees of dualpi2: counters, classes, delays, overload, the tracepoint.
 
 Each number is held against one that does not come from the qdisc: what the sender sent, what the receiver got and

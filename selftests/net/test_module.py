@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: quick kernel=debug kmemleak
+# suite: check kernel=6.1
+# suite: long kernel=stock
 """
 test_module.py - the module among the kernel's other parts: filters and their actions, loading and
 unloading, default_qdisc, namespaces that go away.

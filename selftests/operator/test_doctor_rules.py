@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: quick
 """Tests of dualpi2 doctor without a kernel: its rules on made-up facts, and what it reads of packets. KTAP on stdout.
 
 Each fault is one change to the facts of a healthy link, so that a rule that answers to something else shows.

@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: quick
+# suite: check kernel=debug -- --real
 #
 # test_qos.sh - tools/dualpi2.qos under busybox's shell, as sqm-scripts calls it. KTAP on stdout.
 # sqm-scripts itself is not here: the file beside the script stands in for what dualpi2.qos uses of it, so

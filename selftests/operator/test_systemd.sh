@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: long
 #
 # test_systemd.sh - `dualpi2 up --persist` on a machine with systemd, which is booted twice. KTAP on stdout.
 # A fresh Debian 12 (root.sh bookworm bare) gets systemd and our package, and its own kernel, udev and modprobe do

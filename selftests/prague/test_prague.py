@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check kernel=debug
+# suite: check kernel=6.1
+# suite: long kernel=stock
 """test_prague.py - TCP Prague (tcp_prague.c) on a kernel with Accurate ECN: what is on the wire, and how it answers.
 
 Real TCP between namespaces, in virtual time; the arithmetic alone is tested by selftests/unit/test_prague.c,

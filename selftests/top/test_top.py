@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check tree=top
 """Tests of dualpi2-top without a kernel: decoding, differences, percentiles, layout, metrics. KTAP on stdout.
 
 The statistics are made from the header (payload.py). Where prometheus_client is missing, the tests of metrics say so

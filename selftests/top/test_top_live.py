@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check kernel=debug tree=top
 """dualpi2-top as a person uses it, with a real dualpi2 under traffic. KTAP on stdout.
 
 The view is driven and read through tmux, the metrics are checked by promtool and scraped by Prometheus through the

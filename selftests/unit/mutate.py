@@ -3,7 +3,7 @@
 """Mutation score of the unit tests: every small change of include/net/dualpi2.h and dualpi2_link.h that a fixed list of
 rules can make, one at a time, each to be noticed by a test. The second is taken in where the first includes it.
 
-It is not the list of mistakes that we thought of; that is mutants.sh. The rules are: another relation, operator,
+The rules are: another relation, operator,
 shift or assignment; a constant one more, one less, 0 or 1; another name of the same enum, another member of the same
 type of the same struct; a condition, or a part of one, turned round, always true or never; a sign, "not" or cast left
 out; a statement, "else", member or initial value left out; the arguments of a call exchanged, the greater for the
