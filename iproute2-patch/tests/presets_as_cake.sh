@@ -3,7 +3,7 @@
 #
 # presets_as_cake.sh - does every preset of dualpi2 mean what the same word means to cake?
 # Both qdiscs are given it, and have to show the same framing, overhead and MPU. A helper of a case in
-# selftests/tdc/dualpi2-ext.json: it needs a kernel with both, and makes a device of its own in the
+# selftests/tdc/cases.py: it needs a kernel with both, and makes a device of its own in the
 # network namespace that it is run in. It says nothing if all is well.
 #
 # usage: presets_as_cake.sh TC IP

@@ -3,7 +3,7 @@
 #
 # save_restore.sh - is what tc shows of a dualpi2 a fixed point of show and set?
 # For each of many settings: set, show, set what was shown to a new qdisc, show; both texts must be
-# the same. A helper of the cases in dualpi2-ext.json: it makes a device of its own in the network
+# the same. A helper of two cases of cases.py: it makes a device of its own in the network
 # namespace that it is run in, and it says nothing if all is well.
 #
 # usage: save_restore.sh options|gains TC IP

@@ -5,16 +5,12 @@
 """
 test_tdc.py - what tc makes of dualpi2's options: our cases and those of the kernel's tree, as KTAP.
 
-Our cases (*.json here) are in the format of the kernel's tc-testing and run with its tdc.py too. They
+Our cases (cases.py) are in the format of the kernel's tc-testing and run with its tdc.py too. They
 are run here by a driver of their own, which needs nothing from the kernel's tree, is some ten times
-as fast, and also checks that a case leaves nothing behind:
-
-    dualpi2.json        what our tc plugin and the stock tc (DUALPI2_TC_STOCK) have in common
-    dualpi2-ext.json    our plugin in the system's tc: own options, texts of refusals, save and restore
-    dualpi2-stock.json  the kernel's refusals where the plugin would refuse first
+as fast, and also checks that a case leaves nothing behind. The stock tc is that of DUALPI2_TC_STOCK.
 
 DUALPI2_TC_PATCHED names tcs, with blanks between, that have our front end built in (scripts/iproute2.sh).
-Then these are tested and nothing else, by dualpi2.json and dualpi2-ext.json; the last, which should be
+Then these are tested and nothing else, by the cases of "dualpi2" and "dualpi2-ext"; the last, which should be
 the newest, also by the kernel's cases, in the stock one's place.
 
 The kernel's cases about dualpi2 are run by its own tdc.py with the stock tc, from the tree that
@@ -40,6 +36,7 @@ from fractions import Fraction
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "net"))
 
+import cases as ours                                            # noqa: E402
 import lib                                                      # noqa: E402
 from lib import Failure, Skip                                   # noqa: E402
 
@@ -60,7 +57,7 @@ class FrontEnd:
 
     def __init__(self, name, tc, plugins):
         self.name = name
-        self.names = {"TC": tc, "IP": "ip", "DUMMY": DUMMY, "DUALPI2_TDC": HERE}
+        self.names = {"TC": tc, "IP": "ip", "DUMMY": DUMMY}
         self.env = dict(os.environ, TC_LIB_DIR=plugins)
 
     def run(self, command):
@@ -165,7 +162,7 @@ def skip(reason):
 
 def add_cases(front_end, *files):
     for file in files:
-        for case in load(os.path.join(HERE, file)):
+        for case in ours.all_cases()[file]:
             name = f'{slug(case["name"])}_{front_end.name}_{case["id"]}'
             if os.path.exists(front_end.names["TC"]):
                 add_test(name, run_case, front_end, case)
@@ -324,8 +321,7 @@ def add_kernel_cases(tc, prefix="kernel"):
 
 def has_unique_ids():
     """Ours among themselves and against the kernel's, as tdc.py wants it."""
-    ids = [case["id"] for file in sorted(os.listdir(HERE)) if file.endswith(".json")
-           for case in load(os.path.join(HERE, file))]
+    ids = [case["id"] for cases in ours.all_cases().values() for case in cases]
     for folder, _, files in os.walk(os.path.join(TESTING, "tc-tests")):
         ids += [case["id"] for file in files if file.endswith(".json")
                 for case in load(os.path.join(folder, file))]
@@ -349,7 +345,7 @@ def add_patched():
     for tc in PATCHED:
         name = slug(os.path.basename(tc))
         add_test(f"{name}_has_our_options_built_in", has_our_options, tc, name)
-        add_cases(FrontEnd(name, os.path.abspath(tc), NO_PLUGIN), "dualpi2.json", "dualpi2-ext.json")
+        add_cases(FrontEnd(name, os.path.abspath(tc), NO_PLUGIN), "dualpi2", "dualpi2-ext")
 
 
 def main():
@@ -362,8 +358,8 @@ def main():
     add_test("case_ids_are_unique", has_unique_ids)
     plugin = FrontEnd("plugin", shutil.which("tc") or "/sbin/tc", os.environ["TC_LIB_DIR"])
     stock = FrontEnd("stock", STOCK or "", NO_PLUGIN)
-    add_cases(plugin, "dualpi2.json", "dualpi2-ext.json")
-    add_cases(stock, "dualpi2.json", "dualpi2-stock.json")
+    add_cases(plugin, "dualpi2", "dualpi2-ext")
+    add_cases(stock, "dualpi2", "dualpi2-stock")
     lib.main()
 
 

@@ -1,0 +1,591 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""
+cases.py - our tc-testing cases of dualpi2: tables of options and cases, from which the JSON is generated.
+
+    dualpi2         d2XX: what our tc plugin and the stock tc have in common
+    dualpi2-ext     d3XX: our plugin: own options, texts of refusals, save and restore
+    dualpi2-stock   d2cX: the kernel's refusals where the plugin refuses first
+
+usage: cases.py [DIR]       write DIR/dualpi2.json and so on (DIR: build/tdc), which the kernel's tdc.py runs too
+
+A case is known by its id: keep the id when a row moves, and take a free one for a new row.
+"""
+import json
+import os
+import re
+import sys
+from dataclasses import dataclass, field
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+ADD = "$TC qdisc add dev $DUMMY root handle 1: dualpi2"
+CHANGE = "$TC qdisc change dev $DUMMY root handle 1: dualpi2"
+REPLACE = "$TC qdisc replace dev $DUMMY root handle 1: dualpi2"
+REMOVE = "$TC qdisc del dev $DUMMY root"
+SHOW = "$TC qdisc show dev $DUMMY"
+SHOW_JSON = "$TC -j qdisc show dev $DUMMY"
+DOWN, UP = "$IP link set dev $DUMMY down", "$IP link set dev $DUMMY up"
+TITLE = "qdisc dualpi2 1: root refcnt [0-9]+ "      # a pattern
+STATISTICS = "$TC -s -j qdisc show dev $DUMMY"
+NOTHING = {"kind": "noqueue", "root": True}
+ABSENT = object()                                   # a key that JSON does not have
+
+# Faults of Linux's dualpi2 that our qdisc does not have, and the cases that show it; their names begin with the fault.
+FAULTS = {
+    "C10": "d247 d249 d24a d24b d24c d34a",         # stored gains lose precision
+    "C14": "d2c1 d330 d331",                        # tupdate of 1 us: a timer with 1 MHz
+    "C23": "d2c3 d2c4 d32d d332 d335",              # target and gains of 0
+    "C24": "d244 d245",                             # limit overwrites a memlimit that was set
+}
+
+
+# The options. Cases of one option alone are here, each a dictionary by id; the words of a case are the
+# keyword and the value.
+
+@dataclass
+class Option:
+    """An option of tc, or flags that exclude each other (keyword: "")."""
+    keyword: str
+    key: str                    # in JSON; three for the framing
+    default: tuple              # as text shows it, without unit, and in JSON
+    other: tuple                # likewise: a value that is not the default
+    kind: str = ""              # what a value is, in words
+    range: str = ""             # as a refusal has it
+    unit: str = ""              # that the text of a number ends in
+    # {id: (value, JSON)}
+    accepted: dict = field(default_factory=dict)
+    # {id: (value, JSON or as text shows it)}: changed, with "other" for all other options, or with defaults
+    alone: dict = field(default_factory=dict)
+    # {id: value}: refused by tc, as out of range or as of another kind
+    beyond: dict = field(default_factory=dict)
+    wrong: dict = field(default_factory=dict)
+    # {id: (value, reason)}: passed on by the stock tc and refused by the kernel
+    kernel: dict = field(default_factory=dict)
+
+    def words(self, value):
+        return f"{self.keyword} {value}".strip()
+
+    def text(self, value):
+        """As tc shows the option; "" if it does not."""
+        if self.kind == "gain":
+            value = f"{float(value):f}"
+        return value and self.words(value + self.unit)
+
+    def json(self, value):
+        if value is ABSENT:
+            return {}
+        return dict(zip(self.key.split(), value)) if " " in self.key else {self.key: value}
+
+    def is_shown_as(self, text):
+        word = text.split()[0]
+        if self.keyword:
+            return word in (self.keyword, f"no_{self.keyword}")
+        return word in (self.default[0], self.other[0], *(value for value, _ in self.accepted.values()))
+
+
+TIME = "4.294967s"
+GAIN = "0.003906 to 8388607.996094"
+US_RANGE = "1 us to 4294967 us"
+GAIN_RANGE = "1/256 Hz to (2^31 - 1)/256 Hz"
+
+# In the order of their text.
+IN_TREE = [
+    Option("limit", "limit", ("10000", 10000), ("2000", 2000), "number of packets", "1p to 4294967295p", "p",
+           accepted={"d315": ("5p", 5)},
+           alone={"d22b": ("77", 77)},
+           beyond={"d235": "4294967296", "d329": "0", "d32a": "4294967296"},
+           wrong={"d23b": "-1", "d341": "-1", "d342": "1.5"}),
+    Option("memlimit", "memory-limit", ("30280000", 30280000), ("3000000", 3000000), "", "1B to 4294967295B", "B",
+           accepted={"d20f": ("1", 1), "d210": ("4294967295", 4294967295), "d316": ("5000B", 5000),
+                     "d317": ("4k", 4096)},
+           alone={"d22c": ("4321", 4321)},
+           beyond={"d236": "4294967296", "d32b": "0", "d32c": "4294967296"}),
+    Option("target", "target", ("15ms", 15000), ("20ms", 20000), "time", f"1us to {TIME}",
+           accepted={"d211": ("1us", 1), "d212": ("4294967us", 4294967), "d312": ("4.294967s", 4294967)},
+           alone={"d22d": ("7ms", 7000)},
+           beyond={"d32d": "0", "d32e": "4294968us"},
+           wrong={"d23e": "soon", "d340": "soon"},
+           kernel={"d2c0": ("4294968us", US_RANGE)}),
+    Option("tupdate", "tupdate", ("16ms", 16000), ("21ms", 21000), "time", f"100us to {TIME}",
+           accepted={"d213": ("100us", 100), "d214": ("4294967us", 4294967)},
+           alone={"d22e": ("8ms", 8000)},
+           beyond={"d32f": "4294968us", "d330": "99us", "d331": "1us"},
+           kernel={"d2c1": ("99us", "100 us to 4294967 us"), "d2c2": ("4294968us", "100 us to 4294967 us")}),
+    Option("alpha", "alpha", ("0.160156", 0.160156), ("0.25", 0.25), "gain", GAIN,
+           accepted={"d215": ("0.00390625", 0.00390625), "d216": ("8388607", 8388610),
+                     "d313": ("8388607.99609375", 8388610)},
+           alone={"d22f": ("0.5", 0.5)},
+           beyond={"d332": "0", "d333": "0.001", "d334": "8388608"},
+           wrong={"d23c": "-1", "d23d": "fast"},
+           kernel={"d2c3": ("0", GAIN_RANGE), "d2c5": ("8388608", GAIN_RANGE)}),
+    Option("beta", "beta", ("3.199219", 3.19922), ("3.5", 3.5), "gain", GAIN,
+           accepted={"d217": ("0.00390625", 0.00390625), "d218": ("8388607", 8388610),
+                     "d314": ("8388607.99609375", 8388610)},
+           alone={"d230": ("4.75", 4.75)},
+           beyond={"d335": "0", "d336": "8388608"},
+           kernel={"d2c4": ("0", GAIN_RANGE), "d2c6": ("8388608", GAIN_RANGE)}),
+    Option("step_thresh", "step-thresh-us", ("1ms", 1000), ("2ms", 2000), "", f"0us to {TIME}, or 1p to 4294967294p",
+           accepted={"d219": ("1us", 1), "d21a": ("4294967us", 4294967), "d311": ("0us", 0)},
+           alone={"d231": ("700us", 700)},
+           beyond={"d238": "4294967296p", "d337": "4294968us", "d338": "0p", "d339": "4294967295p"},
+           wrong={"d23f": "5q"},
+           kernel={"d2c7": ("4294968us", "at most 4294967 us"), "d2c8": ("4294967295p", "1 to 4294967294 packets")}),
+    Option("min_qlen_step", "min-qlen-step", ("0", 0), ("3", 3), "", "0p to 4294967295p", "p",
+           accepted={"d21d": ("0", 0), "d21e": ("4294967295", 4294967295), "d318": ("5p", 5)},
+           alone={"d232": ("9", 9)},
+           beyond={"d237": "4294967296", "d33a": "4294967296"}),
+    Option("coupling_factor", "coupling", ("2", 2), ("4", 4), "", "1 to 255",
+           accepted={"d21f": ("1", 1), "d220": ("255", 255)},
+           alone={"d233": ("3", 3)},
+           beyond={"d239": "256", "d33b": "0", "d33c": "256"},
+           kernel={"d2c9": ("0", "1 to 255")}),
+    Option("", "drop-overload", ("drop_on_overload", "drop"), ("overflow", "overflow")),
+    Option("", "drop-early", ("drop_dequeue", "drop-dequeue"), ("drop_enqueue", "drop-enqueue")),
+    Option("classic_protection", "c-protection", ("10", 10), ("20", 20), "", "0% to 100%", "%",
+           accepted={"d221": ("0", 0), "d222": ("100", 100), "d319": ("50%", 50)},
+           alone={"d234": ("30", 30)},
+           beyond={"d23a": "101", "d33d": "101", "d33e": "101%"}),
+    Option("", "ecn-mask", ("l4s_ect", "l4s-ect"), ("any_ect", "any-ect"),
+           accepted={"d310": ("cla_ect", "cla-ect")}, alone={"d31f": ("cla_ect", "cla_ect")}),
+    Option("", "split-gso", ("split_gso", None), ("no_split_gso", ABSENT)),
+]
+OUR_OWN = [
+    Option("ramp", "ramp", ("400us", 400), ("300us", 300), "time", f"0us to {TIME}",
+           accepted={"d307": ("0us", 0), "d308": ("1us", 1), "d309": ("4294967us", 4294967), "d30a": ("400", 400),
+                     "d30b": ("1.5ms", 1500)},
+           alone={"d320": ("7us", "7us")},
+           beyond={"d33f": "4294968us"}),
+    Option("", "signal", ("recur", "recur"), ("random", "random"),
+           accepted={"d30c": ("recur", "recur"), "d30d": ("random", "random")}, alone={"d31e": ("random", "random")}),
+    Option("p_cmax", "p-cmax", ("", 0), ("30", 30), "percentage", "0% to 100%", "%",
+           accepted={"d34c": ("0", 0), "d34d": ("1%", 1), "d34e": ("100", 100)},
+           alone={"d356": ("30", "30")},
+           beyond={"d35d": "101"}, wrong={"d35e": "0.5"}),
+    Option("hist_c", "hist-c", ("64us", 64), ("100us", 100), "time", "1us to 16.384ms",
+           accepted={"d34f": ("1us", 1), "d350": ("16384us", 16384)},
+           alone={"d358": ("100us", "100us")},
+           beyond={"d35f": "0", "d360": "16385us"}),
+    Option("hist_l", "hist-l", ("8us", 8), ("9us", 9), "time", "1us to 16.384ms",
+           accepted={"d351": ("1us", 1), "d369": ("16.384ms", 16384)},
+           alone={"d359": ("9us", "9us")},
+           beyond={"d361": "0", "d362": "16385us"}, wrong={"d363": "wide"}),
+    Option("overload_report", "overload-report", ("1s", 1000000), ("2s", 2000000), "time",
+           "0us, or 100ms to 4294.967295s",
+           accepted={"d353": ("0", 0), "d354": ("100ms", 100000), "d355": ("4294967295us", 4294967295)},
+           alone={"d35a": ("2s", "2s")},
+           beyond={"d36a": "1us", "d365": "99999us", "d366": "4294967296us"}, wrong={"d367": "never"}),
+    Option("bandwidth", "bandwidth", ("", 0), ("20Mbit", 2500000), "rate", "8Kbit to 1Tbit",
+           accepted={"d370": ("8kbit", 1000), "d371": ("40mbit", 5000000), "d372": ("2500000bps", 2500000),
+                     "d373": ("8mibit", 1048576), "d374": ("34359738368", 4294967296), "d375": ("1Tbit", 125000000000)},
+           beyond={"d3a8": "1bit", "d3a9": "0", "d3aa": "10tbit"},
+           wrong={"d3ab": "40mb", "d3ac": "-40mbit", "d3ad": "unlimited"}),
+    Option("overhead", "overhead mpu framing", ("", (0, 0, "raw")), ("-4 mpu 64 ptm", (-4, 64, "ptm")),
+           "number of bytes", "-64 to 256", beyond={"d3ae": "-65", "d3af": "257"}, wrong={"d3b0": "1.5"}),
+    Option("mpu", "", ("", ABSENT), ("", ABSENT), "number of bytes", "0 to 256",    # shown with overhead
+           beyond={"d3b1": "257"}, wrong={"d3b2": "-1"}),
+    Option("", "ingress", ("", False), ("ingress", True),
+           accepted={"d391": ("ingress", True), "d393": ("egress", False)}, alone={"d3a1": ("ingress", "ingress")}),
+    Option("nqb", "nqb", ("45", [45]), ("2,46", [2, 46]), "list of DSCPs", "0 to 63",
+           accepted={"d394": ("46,0x2d,0,63", [0, 45, 46, 63])},
+           alone={"d3a3": ("46,0x2d", "45,46")},
+           beyond={"d3b8": "64"}, wrong={"d3ba": "ef"}),
+    Option("burst_max", "burst-max", ("5ms", 5000), ("8ms", 8000), "time", "0us to 100ms",
+           accepted={"d396": ("0", 0), "d397": ("100ms", 100000)},
+           alone={"d3a6": ("8ms", "8ms")},
+           beyond={"d3bb": "100001us"}, wrong={"d3bc": "long"}),
+    Option("", "bypass", ("", False), ("", False),
+           accepted={"d3be": ("bypass", True), "d3bf": ("no_bypass", False)}, alone={"d3c1": ("bypass", "bypass")}),
+    Option("", "l4s", ("", True), ("no_l4s", False),
+           accepted={"d30e": ("l4s", True), "d30f": ("no_l4s", False)}, alone={"d31d": ("no_l4s", "no_l4s")}),
+]
+OPTIONS = IN_TREE + OUR_OWN
+# Every option set to its other value.
+IN_TREE_WORDS, ALL_WORDS = (" ".join(option.words(option.other[0]) for option in options if option.other[0])
+                            for options in (IN_TREE, OPTIONS))
+
+
+def quoted(text):
+    return re.sub(r"[.()^]", r"\\\g<0>", text)
+
+
+def text_of(*changes, options=OPTIONS, column="default"):
+    """All options as tc shows them: by default or with the other values, apart from changes."""
+    for change in changes:
+        if not any(option.is_shown_as(change) for option in options):
+            raise ValueError(f"no option is shown as {change!r}")
+    texts = [next(filter(option.is_shown_as, changes), option.text(getattr(option, column)[0])) for option in options]
+    return " ".join(filter(None, texts)) + " "
+
+
+def json_of(options=OPTIONS, column="default"):
+    return {key: value for option in options for key, value in option.json(getattr(option, column)[1]).items()}
+
+
+def zeros(names):
+    return dict.fromkeys(names.split(), 0)
+
+
+# One case
+
+def case(number, name, before, command, match, code=0, teardown=(REMOVE,)):
+    """A case as tdc.py wants it. before: commands; match: of shows() or prints()."""
+    fault = next((f"{fault}: " for fault, numbers in FAULTS.items() if number in numbers.split()), "")
+    return {"id": number, "name": fault + name, "category": ["qdisc", "dualpi2"],
+            "plugins": {"requires": "nsPlugin"}, "setup": list(before), "cmdUnderTest": command,
+            "expExitCode": str(code), **match, "teardown": list(teardown)}
+
+
+def shows(*qdiscs, command=SHOW_JSON):
+    return {"verifyCmd": command, "matchJSON": list(qdiscs)}
+
+
+def shows_options(options):
+    return shows({"kind": "dualpi2", "handle": "1:", "root": True, "options": options})
+
+
+def prints(pattern, command=SHOW, count=1):
+    return {"verifyCmd": command, "matchPattern": pattern, "matchCount": str(count)}
+
+
+def with_errors(command):
+    """To see what a command prints and leaves, run it again."""
+    return f"sh -c '{command} 2>&1; {SHOW}'"
+
+
+def added(number, name, words, match):
+    return case(number, name, [], f"{ADD} {words}".strip(), match)
+
+
+def accepted(number, words, options, name=""):
+    return added(number, f"{name or words} is accepted", words, shows_options(options))
+
+
+def changed(number, name, before, words, match, verb=CHANGE):
+    return case(number, name, [f"{ADD} {before}".strip()], f"{verb} {words}".strip(), match)
+
+
+def prints_all(*changes, **columns):
+    return prints(f"^{TITLE}{quoted(text_of(*changes, **columns))}$")
+
+
+def instead(number, new, old, *changes, name=""):
+    """The new words in place of the old; tc shows the defaults, apart from changes."""
+    name = name or f"{new} in place of {old}"
+    return changed(number, f"{name} is accepted by change", old, new, prints_all(*changes))
+
+
+def refused(number, name, words, error, before=ALL_WORDS, state=None, end="$", code=1):
+    """A change that fails leaves all options as they were. code: 1 by tc; 2 by the kernel, after other text."""
+    command = f"{CHANGE} {'target 1ms' if words.startswith('limit ') else 'limit 5'} {words}"
+    start = "^" if code == 1 else ""
+    pattern = f"{start}{quoted(error)}\\n{TITLE}{quoted(state or text_of(column='other'))}{end}"
+    return case(number, name, [f"{ADD} {before}".strip()], command, prints(pattern, with_errors(command)), code)
+
+
+def rejected(number, words, why, error, name=""):
+    return refused(number, f"{name or words} is refused: {why}", words, f"dualpi2: {error}")
+
+
+# Cases of one option
+
+def cases_of(option):
+    for number, (value, shown) in option.accepted.items():
+        yield accepted(number, option.words(value), option.json(shown))
+    for number, (value, shown) in option.alone.items():
+        words = option.words(value)
+        if number < "d3":
+            yield changed(number, f"{option.keyword} changed alone leaves the rest", IN_TREE_WORDS, words,
+                          shows_options(json_of(IN_TREE, "other") | option.json(shown)))
+        else:
+            yield changed(number, f"{words} changed alone leaves the rest", "", words, prints_all(option.text(shown)))
+    for number, value in [*option.beyond.items(), *option.wrong.items()]:
+        words = option.words(value)
+        if number < "d3":
+            first = "target 1ms" if option.keyword == "limit" else "limit 5"
+            yield case(number, f"{words} is refused", [f"{ADD} {IN_TREE_WORDS}"], f"{CHANGE} {first} {words}",
+                       shows_options(json_of(IN_TREE, "other")), 1)
+        else:
+            why, fault = (option.range, "in range") if number in option.beyond else \
+                (f"no {option.kind}", f"a {option.kind}")
+            yield rejected(number, words, why,
+                           f'{option.keyword}: "{value}" is not {fault}; expected {option.range}')
+    for number, (value, limits) in option.kernel.items():
+        yield refused(number, f"{option.words(value)} is refused by the kernel", option.words(value),
+                      f"Error: dualpi2: {option.keyword} must be {limits}.", IN_TREE_WORDS,
+                      text_of(options=IN_TREE, column="other"), "", 2)
+
+
+# Cases of more
+
+LIMIT_5 = json_of(IN_TREE) | {"limit": 5, "memory-limit": 15140}
+AS_SET = json_of(IN_TREE, "other")
+
+IN_TREE_CASES = [
+    added("d200", "dualpi2 without options is added with every default", "", shows_options(json_of(IN_TREE))),
+    added("d201", "dualpi2 without options shows its defaults as text", "",
+          prints(f"^{TITLE}{quoted(text_of(options=IN_TREE))}")),
+    added("d202", "dualpi2 with every option is added as given", IN_TREE_WORDS, shows_options(AS_SET)),
+    case("d203", "dualpi2 that is there already is refused by add", [f"{ADD} {IN_TREE_WORDS}"], f"{ADD} limit 5",
+         shows_options(AS_SET), 2),
+    case("d204", "replace of nothing adds", [], f"{REPLACE} limit 5", shows_options(LIMIT_5)),
+    case("d205", "replace of another qdisc adds", ["$TC qdisc add dev $DUMMY root handle 2: pfifo"],
+         f"{REPLACE} limit 5", shows_options(LIMIT_5)),
+    changed("d206", "replace of dualpi2 changes what is given and leaves the rest", IN_TREE_WORDS, "limit 5",
+            shows_options({**AS_SET, "limit": 5}), REPLACE),
+    case("d207", "replace by another qdisc removes dualpi2", [f"{ADD} {IN_TREE_WORDS}"],
+         "$TC qdisc replace dev $DUMMY root handle 2: pfifo limit 7",
+         shows({"kind": "pfifo", "handle": "2:", "options": {"limit": 7}})),
+    changed("d208", "change without options leaves everything", IN_TREE_WORDS, "", shows_options(AS_SET)),
+    case("d209", "change of no dualpi2 is refused", [], f"{CHANGE} limit 5", shows(NOTHING), 2, []),
+    case("d20a", "del removes dualpi2", [ADD], REMOVE, shows(NOTHING), 0, []),
+    case("d20b", "dualpi2 as child of prio is added", ["$TC qdisc add dev $DUMMY root handle 1: prio"],
+         "$TC qdisc add dev $DUMMY parent 1:2 handle 2: dualpi2 limit 9",
+         shows({"kind": "dualpi2", "handle": "2:", "parent": "1:2", "options": {"limit": 9}},
+               command=f"{SHOW_JSON} parent 1:2")),
+    case("d20c", "unknown option is refused", [f"{ADD} {IN_TREE_WORDS}"], f"{CHANGE} limit 5 nonsense",
+         shows_options(AS_SET), 1),
+    accepted("d20d", "limit 1", {"limit": 1, "memory-limit": 3028}),
+    accepted("d20e", "limit 4294967295", {"limit": 4294967295, "memory-limit": 4294967295}),
+    accepted("d21b", "step_thresh 1p", {"step-thresh-pkts": 1}),
+    accepted("d21c", "step_thresh 4294967294p", {"step-thresh-pkts": 4294967294}),
+    *(changed(number, f"{new} in place of {old} is accepted by change", old, new, shows_options({key: value}))
+      for number, new, old, key, value in (
+          ("d223", "drop_on_overload", "overflow", "drop-overload", "drop"),
+          ("d224", "overflow", "drop_on_overload", "drop-overload", "overflow"),
+          ("d225", "drop_dequeue", "drop_enqueue", "drop-early", "drop-dequeue"),
+          ("d226", "drop_enqueue", "drop_dequeue", "drop-early", "drop-enqueue"),
+          ("d227", "l4s_ect", "any_ect", "ecn-mask", "l4s-ect"),
+          ("d228", "any_ect", "l4s_ect", "ecn-mask", "any-ect"),
+          ("d229", "split_gso", "no_split_gso", "split-gso", None))),
+    changed("d22a", "no_split_gso in place of split_gso is accepted by change", "split_gso", "no_split_gso",
+            prints(" l4s_ect no_split_gso ")),
+    changed("d240", "step_thresh in packets then in time shows the time alone", "step_thresh 5p", "step_thresh 2ms",
+            prints(" step_thresh 2ms min_qlen_step ")),
+    changed("d242", "step_thresh in time then in packets shows the packets alone", "step_thresh 2ms", "step_thresh 5p",
+            prints(" step_thresh 5p min_qlen_step ")),
+    changed("d243", "step_thresh in packets survives a change of another option", "step_thresh 5p", "limit 5",
+            shows_options({"limit": 5, "step-thresh-pkts": 5})),
+    changed("d244", "memlimit that was set survives a change of limit", "memlimit 123456", "limit 77",
+            shows_options({"limit": 77, "memory-limit": 123456})),
+    changed("d245", "memlimit that was not set follows limit", "", "limit 77",
+            shows_options({"limit": 77, "memory-limit": 233156})),
+    added("d246", "memlimit that was not set stops at 32 bits", "limit 1418417",
+          shows_options({"limit": 1418417, "memory-limit": 4294966676})),
+    *(case(number, f"gains of {gain} Hz are shown as set",
+           [f"{ADD} alpha {gain} beta {gain}", *[f"{CHANGE} alpha {gain} beta {gain}"] * 2],
+           f"{CHANGE} alpha {gain} beta {gain}", prints(quoted(f" alpha {shown} beta {shown} step_thresh ")))
+      for number, gain, shown in (("d247", "0.015625", "0.015625"), ("d249", "0.046875", "0.046875"),
+                                  ("d24a", "0.15625", "0.156250"), ("d24b", "3.1875", "3.187500"),
+                                  ("d24c", "100.984375", "100.984375"))),
+    case("d24d", "statistics of an idle dualpi2 are all zero", [DOWN], ADD,
+         shows({"kind": "dualpi2", **zeros("bytes packets drops overlimits requeues backlog qlen prob delay-c delay-l "
+                                           "pkts-in-c pkts-in-l maxq ecn-mark step-mark memory-used max-memory-used"),
+                "credit": -121120, "memory-limit": 30280000}, command=STATISTICS), teardown=[REMOVE, UP]),
+    added("d24e", "classes of a dualpi2 are its two queues", "",
+          prints(r"^class dualpi2 1:1 parent 1: \nclass dualpi2 1:3 parent 1: \n$", "$TC class show dev $DUMMY")),
+    added("d24f", "statistics of the classes of a dualpi2 are shown", "",
+          prints(r"^class dualpi2 1:[13] parent 1: \n Sent [0-9]+ bytes [0-9]+ pkt \(dropped 0, ",
+                 "$TC -s class show dev $DUMMY", 2)),
+]
+
+
+def queue_statistics(unit_ns):
+    """Of an idle queue in JSON; unit_ns: bucket width of its histogram."""
+    reasons = ("limit", "memory", "early", "aqm", "overload", "purge")
+    return {
+        **zeros("packets bytes arrived-bytes arrived-not-ect arrived-ect1 arrived-ect0 arrived-ce marked-classic "
+                "marked-coupled marked-native dropped-arrival-bytes dropped-aqm-bytes dropped-purge-bytes"),
+        **{name + suffix: 0 for name in ("enqueued", "sent", "presented", "forwarded", "queued")
+           for suffix in ("", "-bytes")},
+        **{f"{prefix}dropped-{reason}": 0 for prefix in ("", "not-ect-", "ect-") for reason in reasons},
+        "delay": {**dict.fromkeys(("mean-ns", "p50-ns", "p90-ns", "p99-ns", "p999-ns")), "max-ns": 0, "count": 0,
+                  "sum-ns": 0, "beyond": 0, "beyond-ns": unit_ns << 14, "unit-ns": unit_ns, "buckets": []},
+    }
+
+
+def class_statistics(minor, queue):
+    """Of an idle queue as text."""
+    return quoted(rf"""class dualpi2 1:{minor} parent 1: \n Sent 0 bytes 0 pkt (dropped 0, overlimits 0 requeues 0) \
+\n backlog 0b 0p requeues 0\
+\n{queue}: enqueued 0 (0 bytes) sent 0 (0 bytes) queued 0 (0 bytes) ce_in 0\
+\n marked 0 (classic 0, coupled 0, native 0)\
+\n dropped 0 (limit 0, memory 0, early 0, aqm 0, overload 0, purge 0)\
+\n arrived 0 (0 bytes) not_ect 0 ect1 0 ect0 0 ce 0\
+\n presented 0 (0 bytes) forwarded 0 (0 bytes)\
+\n delay of no packet yet\n\n""".replace("\\\n", ""))
+
+
+def silent(number, name, script):
+    """A script that checks by itself, and succeeds."""
+    return case(number, name, [], f"{script} $TC $IP", prints("", "true", 0), teardown=[])
+
+
+# id, words, and in JSON: overhead, mpu, framing
+FRAMING = (
+    ("d377", "overhead -64", -64, 0, "noatm"),
+    ("d378", "overhead 256", 256, 0, "noatm"),
+    ("d379", "mpu 256", 0, 256, "noatm"),
+    ("d37a", "atm", 0, 0, "atm"),
+    ("d37b", "ptm", 0, 0, "ptm"),
+    ("d37c", "noatm", 0, 0, "noatm"),
+    ("d37d", "raw", 0, 0, "raw"),
+    ("d37e", "overhead 18 mpu 64 raw", 0, 0, "raw"),
+    ("d37f", "raw overhead 18", 18, 0, "noatm"),
+    ("d380", "conservative", 48, 0, "atm"),
+    ("d381", "ipoa-vcmux", 8, 0, "atm"),
+    ("d382", "ipoa-llcsnap", 16, 0, "atm"),
+    ("d383", "bridged-vcmux", 24, 0, "atm"),
+    ("d384", "bridged-llcsnap", 32, 0, "atm"),
+    ("d385", "pppoa-vcmux", 10, 0, "atm"),
+    ("d386", "pppoa-llc", 14, 0, "atm"),
+    ("d387", "pppoe-vcmux", 32, 0, "atm"),
+    ("d388", "pppoe-llcsnap", 40, 0, "atm"),
+    ("d389", "pppoe-ptm", 30, 0, "ptm"),
+    ("d38a", "bridged-ptm", 22, 0, "ptm"),
+    ("d38b", "docsis", 18, 64, "noatm"),
+    ("d38c", "ethernet", 38, 84, "noatm"),
+    ("d38d", "pppoe-ptm ether-vlan", 34, 0, "ptm"),
+    ("d38e", "ethernet ether-vlan ether-vlan ether-vlan", 50, 84, "noatm"),
+    ("d38f", "docsis overhead 20", 20, 64, "noatm"),
+    ("d390", "overhead 20 mpu 5 atm docsis", 18, 64, "noatm"),
+)
+ALL_DSCPS = list(range(64))
+EXCLUDE = "Error: dualpi2: bypass and bandwidth exclude each other: the shaper has to see every packet."
+OF_40_MBIT = ("limit 19531p", "memlimit 2500000B", "bandwidth 40Mbit")
+
+OUR_OWN_CASES = [
+    *(accepted(number, words, {"overhead": overhead, "mpu": mpu, "framing": framing})
+      for number, words, overhead, mpu, framing in FRAMING),
+    added("d300", "dualpi2 without options shows its defaults completely", "", prints_all()),
+    added("d301", "dualpi2 without options has its defaults completely in JSON", "", shows_options(json_of())),
+    added("d302", "dualpi2 with every option shows them as given", ALL_WORDS, prints_all(column="other")),
+    added("d304", "dualpi2 with every option has them in JSON", ALL_WORDS, shows_options(json_of(column="other"))),
+    added("d305", "dualpi2 with every option shown is restored from its text", text_of(column="other"),
+          prints_all(column="other")),
+    changed("d306", "change without options leaves everything", ALL_WORDS, "", prints_all(column="other")),
+    instead("d31a", "l4s", "no_l4s"),
+    instead("d31b", "recur", "random"),
+    instead("d31c", "l4s_ect", "cla_ect"),
+    changed("d321", "ramp that was not set follows step_thresh", "", "step_thresh 5ms",
+            prints_all("step_thresh 5ms", "ramp 2ms")),
+    changed("d322", "ramp that was set survives a change of step_thresh", "ramp 100us", "step_thresh 5ms",
+            prints_all("step_thresh 5ms", "ramp 100us")),
+    changed("d323", "ramp of a step in packets is that of the time", "", "step_thresh 5p",
+            prints_all("step_thresh 5p")),
+    *(added(number, f"{words} {effect}", words, prints_all(*shown.split(", ")))
+      for number, words, effect, shown in (
+          ("d324", "max_rtt 100ms", "alone takes a sixth as typical_rtt",
+           "target 16.666ms, tupdate 16.666ms, alpha 0.167969, beta 3.000000"),
+          ("d325", "typical_rtt 20ms", "alone takes six times it as max_rtt",
+           "target 20ms, tupdate 20ms, alpha 0.140625, beta 2.500000"),
+          ("d326", "max_rtt 200ms typical_rtt 20ms", "decides target, tupdate and gains",
+           "target 20ms, tupdate 20ms, alpha 0.050781, beta 1.500000"),
+          ("d327", "max_rtt 30ms typical_rtt 30ms", "keeps tupdate to a third of max_rtt",
+           "target 30ms, tupdate 10ms, alpha 1.109375, beta 10.000000"))),
+    added("d328", "max_rtt before target leaves target as given", "max_rtt 200ms typical_rtt 20ms target 5ms",
+          shows_options({"target": 5000, "tupdate": 20000})),
+    rejected("d343", "limit 5 limit 6", "once", 'limit: duplicate, "6" is the second value; expected once',
+             "limit given twice"),
+    rejected("d344", "ramp", "missing", f"ramp: the value is missing; expected 0us to {TIME}",
+             "ramp without a value"),
+    rejected("d345", "overflow overflow", "once", "overflow: duplicate; expected once", "overflow given twice"),
+    rejected("d346", "max_rtt 20ms typical_rtt 30ms", "at most max_rtt",
+             'typical_rtt: "30ms" is not in range; expected at most the max_rtt of 20ms', "typical_rtt above max_rtt"),
+    case("d347", "option that is none is refused: names every option", [f"{ADD} {ALL_WORDS}"],
+         f"{CHANGE} limit 5 nonsense",
+         prints(r'^dualpi2: "nonsense" is not an option; expected one of:\nUsage: \.\.\. dualpi2 ',
+                with_errors(f"{CHANGE} limit 5 nonsense")), 1),
+    case("d348", "limit 0 at add is refused: nothing is added", [], f"{ADD} limit 0",
+         prints(r'^dualpi2: limit: "0" is not in range; expected 1p to 4294967295p\n'
+                "qdisc noqueue 0: root refcnt [0-9]+ $", with_errors(f"{ADD} limit 0")), 1, []),
+    silent("d349", "text of every option set is a fixed point of save and restore", f"{HERE}/save_restore.sh options"),
+    silent("d34a", "text of every gain is a fixed point of save and restore", f"{HERE}/save_restore.sh gains"),
+    case("d34b", "statistics of an idle dualpi2 are all zero", [DOWN], ADD,
+         shows({"kind": "dualpi2", "credit": -121120, "memory-limit": 30280000, "limit-pkts": 10000,
+                "nqb-limit-bytes": 15140, "ramp-min-ns": 800000, "ramp-max-ns": 1200000,
+                "classic": queue_statistics(65536), "l4s": queue_statistics(8192),
+                "overload": False, "overload-start": None, "overload-end": None, "drain-rate": None,
+                **zeros("prob-c prob-cl overload-count overload-ns overload-start-ns overload-duration-ns "
+                        "overload-reports unparsed filter-dropped gso-failed mark-failed throttled burst-ns "
+                        "nqb-arrived nqb-dropped")}, command=STATISTICS), teardown=[REMOVE, UP]),
+    instead("d357", "p_cmax 0", "p_cmax 30", name="p_cmax 0 in place of 30"),
+    instead("d35b", "overload_report 0", "overload_report 2s", "overload_report 0us",
+            name="overload_report 0 in place of 2s"),
+    changed("d35c", "p_cmax that was not set is not shown after a change of coupling_factor", "", "coupling_factor 3",
+            prints_all("coupling_factor 3")),
+    case("d368", "statistics of the classes of an idle dualpi2 are those of its queues", [DOWN], ADD,
+         prints(f'^{class_statistics(1, "L4S")}{class_statistics(3, "Classic")}$', "$TC -s class show dev $DUMMY"),
+         teardown=[REMOVE, UP]),
+    accepted("d376", "unlimited", {"bandwidth": 0}),
+    accepted("d395", "nqb " + ",".join(map(str, ALL_DSCPS)), {"nqb": ALL_DSCPS}, "nqb of all DSCPs"),
+    added("d398", "no_nqb is accepted", "no_nqb", prints("^1$", f"""{SHOW_JSON} | grep -cF '"nqb":[],'""")),
+    changed("d399", "bandwidth 40mbit changed alone has the limits follow it", "", "bandwidth 40mbit",
+            prints_all(*OF_40_MBIT)),
+    instead("d39a", "unlimited", "bandwidth 40mbit", name="unlimited in place of bandwidth"),
+    changed("d39b", "bandwidth leaves the limits that were set", "limit 10000 memlimit 30280000", "bandwidth 40mbit",
+            prints_all("bandwidth 40Mbit")),
+    changed("d39c", "overhead 18 changed alone has noatm", "", "overhead 18", prints_all("overhead 18 mpu 0 noatm")),
+    changed("d39d", "mpu 64 changed alone leaves the rest", "overhead 18 atm", "mpu 64",
+            prints_all("overhead 18 mpu 64 atm")),
+    changed("d39e", "atm changed alone leaves the rest", "docsis", "atm", prints_all("overhead 18 mpu 64 atm")),
+    changed("d39f", "raw forgets overhead and mpu", "docsis", "raw", prints_all()),
+    changed("d3a0", "pppoe-ptm in place of docsis leaves nothing of it", "docsis", "pppoe-ptm",
+            prints_all("overhead 30 mpu 0 ptm")),
+    instead("d3a2", "egress", "ingress"),
+    instead("d3a4", "no_nqb", "nqb 1,2", "no_nqb", name="no_nqb in place of nqb"),
+    instead("d3a5", "nqb 45", "no_nqb"),
+    instead("d3a7", "burst_max 0", "burst_max 8ms", "burst_max 0us", name="burst_max 0 in place of 8ms"),
+    rejected("d3b3", "docsis ethernet", "one preset", "ethernet: there is docsis already; expected one of the two"),
+    rejected("d3b4", "docsis docsis", "once", "docsis: duplicate; expected once"),
+    rejected("d3b5", "ether-vlan", "after a preset",
+             "ether-vlan: nothing to add to; expected after a preset or overhead"),
+    rejected("d3b6", "docsis ether-vlan ether-vlan ether-vlan ether-vlan", "three at most",
+             "ether-vlan: too many; expected 3 at most"),
+    rejected("d3b7", "overhead 255 ether-vlan", "-64 to 256",
+             "ether-vlan: it leads to overhead 259, which is not in range; expected -64 to 256"),
+    rejected("d3b9", "nqb 45,0x2d", "once", 'nqb: "45,0x2d" has 45 twice; expected once'),
+    silent("d3bd", "presets are those of cake", f"{ROOT}/iproute2-patch/tests/presets_as_cake.sh"),
+    accepted("d3c9", "unlimited bypass", {"bandwidth": 0, "bypass": True}),
+    instead("d3c2", "no_bypass", "bypass"),
+    added("d3c3", "bypass shown with the others is restored from its text",
+          text_of("overhead -4 mpu 64 ptm", "ingress", "nqb 2,46", "burst_max 8ms", "bypass", "no_l4s"),
+          prints_all("overhead -4 mpu 64 ptm", "ingress", "nqb 2,46", "burst_max 8ms", "bypass", "no_l4s")),
+    instead("d3c4", "unlimited bypass", "bandwidth 40mbit", "bypass", name="unlimited bypass in place of bandwidth"),
+    instead("d3c5", "bandwidth 40mbit no_bypass", "bypass", *OF_40_MBIT, name="bandwidth no_bypass in place of bypass"),
+    refused("d3c6", "bypass with bandwidth is refused: one of the two", "bypass bandwidth 40mbit",
+            "dualpi2: bypass: there is bandwidth, too; expected one of the two", "", text_of()),
+    refused("d3c7", "bypass is refused by the kernel where bandwidth is", "bypass", EXCLUDE, "bandwidth 40mbit",
+            text_of(*OF_40_MBIT), code=2),
+    refused("d3c8", "bandwidth is refused by the kernel where bypass is", "bandwidth 40mbit", EXCLUDE, "bypass",
+            text_of("bypass"), code=2),
+]
+
+
+# All cases
+
+def file_of(number):
+    return "dualpi2-ext" if number >= "d3" else "dualpi2-stock" if number >= "d2c" else "dualpi2"
+
+
+def all_cases():
+    """{file: its cases}, by id."""
+    cases = [case for option in OPTIONS for case in cases_of(option)] + IN_TREE_CASES + OUR_OWN_CASES
+    files = {"dualpi2": [], "dualpi2-ext": [], "dualpi2-stock": []}
+    for one in sorted(cases, key=lambda one: one["id"]):
+        files[file_of(one["id"])].append(one)
+    return files
+
+
+def main():
+    folder = sys.argv[1] if len(sys.argv) > 1 else f"{ROOT}/build/tdc"
+    os.makedirs(folder, exist_ok=True)
+    for name, cases in all_cases().items():
+        with open(f"{folder}/{name}.json", "w", encoding="utf-8") as file:
+            json.dump(cases, file, indent=4)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()
