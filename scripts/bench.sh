@@ -120,7 +120,7 @@ if [ "$bench" = profile ]; then
 	cc -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o "$out/profile.so" selftests/bench/profile.c ||
 		die "the plugin for QEMU does not compile"
 	say "Linux $kernel: $load"
-	scripts/run-vm.sh --virtual-time --kernel "$kernel" --timeout 1800 --append nokaslr \
+	scripts/run-vm.sh --virtual-time --kernel "$kernel" --timeout 1800 \
 		--qemu-arg -plugin --qemu-arg "$out/profile.so,out=$out/profile.counts" -- \
 		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" python3 selftests/bench/profile.py --send "$load" "$module" \
 		>"$out/profile.said" || {

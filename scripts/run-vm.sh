@@ -19,20 +19,23 @@ usage() {
 	  --virtual-time      one instruction is one nanosecond, idle time passes at once (1 CPU, emulated)
 	  --cpus N            default 1
 	  --memory SIZE       default 1G
-	  --seed N            user-mode Linux only: a run with the same seed is the same to the bit, if the command
-	                      and the files it reads are
+	  --seed N            of the machine's random numbers (default: DUALPI2_SEED, or 1). With the same seed a run of
+	                      user-mode Linux is the same to the bit, if the command and the files it reads are
 	  --timeout SECONDS   of wall clock, then the machine is killed (default 900)
 	  --rw DIR            a host directory the command may write to (repeatable)
 	  --preload PATH      with --virtual-time: a host file or directory to copy into the machine (repeatable)
 	  --append 'ARGS'     more kernel arguments
-	  --accel kvm|tcg     default: kvm where a trial boot with it succeeded, else tcg (emulation)
+	  --accel kvm|tcg     default: DUALPI2_ACCEL, or tcg (emulation); kvm may hang a stock kernel where the host is
+	                      a virtual machine itself
 	  --qemu-arg ARG      one more argument for QEMU (repeatable)
 	  --allow-warnings    do not fail on complaints in the kernel log
 	  --show-kernel-log   print the kernel log on stderr at the end
 
 	The command sees the root file system (its changes are lost), the repository (writable), the
 	caller's working directory (the repository, if the machine does not have that directory), the variables
-	DUALPI2_* (DUALPI2_VM is set), /tmp in memory, and no network but loopback.
+	DUALPI2_* (DUALPI2_VM and DUALPI2_SEED are set), /tmp in memory, and no network but loopback.
+
+	The clock of a machine in virtual time starts at a fixed date. Other machines have the host's clock.
 
 	With --virtual-time the root is a copy in memory of the usual programs (scripts/vm-image.sh lists them)
 	and of the repository, whose changes are lost too. Each access to a --rw directory then costs an
@@ -42,7 +45,7 @@ usage() {
 	END
 }
 
-kernel='' root=/ virtual_time='' cpus=1 memory=1G timeout=900 append='' accel='' seed='' allow_warnings='' show_log=''
+kernel='' root=/ virtual_time='' cpus=1 memory=1G timeout=900 append='' accel='' seed=${DUALPI2_SEED:-1} allow_warnings='' show_log=''
 rw=() preload=() qemu_args=()
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -61,10 +64,7 @@ while [ $# -gt 0 ]; do
 			;;
 		--cpus) cpus=$2 ;;
 		--memory) memory=$2 ;;
-		--seed)
-			[[ $2 =~ ^[0-9]{1,18}$ ]] || die "'$2' is no seed; use a number"
-			seed=$2
-			;;
+		--seed) seed=$2 ;;
 		--timeout) timeout=$2 ;;
 		--rw) rw+=("$(realpath -e "$2")") ;;
 		--preload) preload+=("$(realpath -e "$2")") ;;
@@ -84,35 +84,22 @@ case $kernel in
 debug | plain) uml=1 virtual_time='' ;;
 esac
 [ "$cpus" = 1 ] || [ -z "$uml$virtual_time" ] || die "virtual time has one CPU; leave --cpus out"
-[ -z "$seed" ] || [ -n "$uml" ] || die "only user-mode Linux repeats a run; add --kernel plain, or leave --seed out"
-if [ -n "$virtual_time" ]; then
+[[ $seed =~ ^[0-9]{1,18}$ ]] || die "invalid seed '$seed' in --seed or DUALPI2_SEED; use a number from 0 to 999999999999999999"
+export DUALPI2_SEED=$seed
+if [ -n "$uml$virtual_time" ]; then
 	[ "$accel" != kvm ] || die "virtual time is emulated; leave --accel out"
 	accel=tcg
+	[ -z "$uml" ] || accel=uml
 fi
+accel=${accel:-${DUALPI2_ACCEL:-tcg}}
+case $accel in
+tcg | uml) ;;
+kvm) [ -w /dev/kvm ] || die "cannot write to /dev/kvm; load the host's kvm module, or leave out --accel kvm and DUALPI2_ACCEL" ;;
+*) die "unknown accelerator '$accel' in --accel or DUALPI2_ACCEL; use kvm or tcg" ;;
+esac
 for tool in qemu-system-x86_64 busybox cpio modprobe setpriv; do
 	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
 done
-
-# /dev/kvm may exist and still hang a stock guest: believe a trial boot only, once for each host kernel.
-kvm_works() {
-	local verdict
-	verdict=$DUALPI2_CACHE/vm/kvm-$(uname -r)
-	[ -w /dev/kvm ] || return 1
-	mkdir -p "$DUALPI2_CACHE/vm"
-	(
-		flock 9
-		if [ ! -s "$verdict" ]; then
-			say "trying a boot with KVM, at most 40 s, once"
-			if "$0" --accel kvm --timeout 40 -- true >/dev/null 2>&1 9>&-; then
-				echo works >"$verdict"
-			else
-				echo fails >"$verdict"
-			fi
-			say "KVM $(cat "$verdict")"
-		fi
-	) 9>"$DUALPI2_CACHE/vm/kvm-lock"
-	[ "$(cat "$verdict")" = works ]
-}
 
 installed=''
 if [ -z "$kernel" ] && [ "$root" != / ]; then
@@ -128,12 +115,11 @@ else
 	eval "$assignments"
 fi
 initramfs=$("$DUALPI2_ROOT/scripts/vm-image.sh" ${virtual_time:+--in-memory} "$KREL" "$KMODS" "$root")
-if [ -n "$uml" ]; then
-	accel=uml
-elif [ -z "$accel" ]; then
-	accel=tcg
-	! kvm_works || accel=kvm
-fi
+# The same date in seconds and in words, for user-mode Linux and for QEMU.
+start=1700000000
+clock="of the host"
+[ -z "$uml$virtual_time" ] || clock=$(date -u -d "@$start" +%Y-%m-%dT%H:%M:%S)
+say "seed $seed, clock $clock, kernel $KREL"
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/dualpi2-vm.XXXXXX")
 vm='' relay=''
@@ -213,21 +199,18 @@ if [ -n "$uml" ]; then
 	# Started in $work, so that its command line, which it makes random numbers of, is the same each time.
 	vm_command=("$KIMG" "mem=$memory" "initrd=$initramfs" uml_dir=. umid=uml con=null "con0=null,fd:1"
 		"ssl0=null,fd:3" seccomp=on time-travel=inf-cpu uml_results=/proc/self/cwd/results)
-	if [ -n "$seed" ]; then
-		source=$DUALPI2_ROOT/selftests/debug/uml-seed.c
-		library=$DUALPI2_CACHE/vm/uml-seed-$(cksum <"$source" | cut -d' ' -f1).so
-		if [ ! -e "$library" ]; then
-			cc -std=gnu11 -O2 -Wall -shared -fPIC -o "$library.$$" "$source" || die "cannot build $source"
-			mv "$library.$$" "$library"
-		fi
-		vm_command=(env "LD_PRELOAD=$library" "DUALPI2_VM_SEED=$seed" "${vm_command[@]}"
-			time-travel-start=1700000000000000000)
+	source=$DUALPI2_ROOT/selftests/debug/uml-seed.c
+	library=$DUALPI2_CACHE/vm/uml-seed-$(cksum <"$source" | cut -d' ' -f1).so
+	if [ ! -e "$library" ]; then
+		cc -std=gnu11 -O2 -Wall -shared -fPIC -o "$library.$$" "$source" || die "cannot build $source"
+		mv "$library.$$" "$library"
 	fi
+	vm_command=(env "LD_PRELOAD=$library" "DUALPI2_VM_SEED=$seed" "${vm_command[@]}" "time-travel-start=${start}000000000")
 	read -r -a words <<<"$args$append"
 	vm_command+=("${words[@]}")
 else
 	vm_command=(qemu-system-x86_64 -machine q35 -nodefaults -no-user-config -display none -no-reboot
-		-m "$memory" -smp "$cpus" -kernel "$KIMG" -initrd "$initramfs"
+		-seed "$seed" -m "$memory" -smp "$cpus" -kernel "$KIMG" -initrd "$initramfs"
 		-serial "file:$work/console" -device virtio-serial-pci
 		-chardev "file,id=output,path=$work/output" -device "virtserialport,name=output,chardev=output")
 	[ -n "$virtual_time" ] || share root "$root" ,readonly=on
@@ -239,11 +222,12 @@ else
 	done <"$results/rw"
 	case $accel in
 	kvm) vm_command+=(-accel kvm -cpu host) ;;
-	tcg) vm_command+=(-accel tcg -cpu max) ;;
-	*) die "unknown accelerator '$accel'; use kvm or tcg" ;;
+	# Its random numbers would be the host's.
+	tcg) vm_command+=(-accel tcg -cpu "max,-rdrand,-rdseed") ;;
 	esac
+	args+=" nokaslr"
 	if [ -n "$virtual_time" ]; then
-		vm_command+=(-icount "shift=0,sleep=off" -rtc "base=utc,clock=vm")
+		vm_command+=(-icount "shift=0,sleep=off" -rtc "base=$clock,clock=vm")
 		# An idle tick bounds how far the clock can jump while the host answers.
 		args+=" nowatchdog nohz=off"
 	fi

@@ -96,7 +96,7 @@ stage1() {
 # shellcheck disable=SC3045 # stage 2 is run by bash
 stage2() {
 	export PATH=/usr/sbin:/usr/bin:/sbin:/bin
-	export HOME=/root LANG=C.UTF-8 TERM=dumb PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+	export HOME=/root LANG=C.UTF-8 TERM=dumb PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PYTHONHASHSEED=0
 	mkdir -p /dev/pts /dev/shm
 	mount -t devpts -o gid=5,mode=620 devpts /dev/pts
 	mount -t tmpfs -o mode=1777 shm /dev/shm

@@ -227,7 +227,7 @@ boot() { # N
 	# shellcheck disable=SC2016 # for the inner shell
 	unshare --mount --propagation private bash -euc '
 		mount -t overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" root "$1/merged"
-		exec timeout --kill-after=5 900 qemu-system-x86_64 -machine q35 -accel tcg -cpu max -m 1G -nodefaults \
+		exec timeout --kill-after=5 900 qemu-system-x86_64 -machine q35 -accel tcg -cpu max -m 1G -seed 1 -nodefaults \
 			-no-user-config -display none -no-reboot -kernel "$2/boot/vmlinuz-$3" -initrd "$1/initramfs" \
 			-serial "file:$4" -fsdev "local,id=root,path=$1/merged,security_model=none,multidevs=remap" \
 			-device virtio-9p-pci,fsdev=root,mount_tag=root -netdev user,id=net,restrict=on -device virtio-net-pci,netdev=net \
