@@ -10,10 +10,9 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "lab"))
+sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 
-import harness  # noqa: E402
-from harness import equal, test  # noqa: E402
+from ktap import expect_equal as equal, main, test  # noqa: E402
 
 # What runs in a machine without any, in a minute.
 NOISE = {"tick_nohz_handler": 15000, "delayed_work_timer_fn": 70, "vmstat_update": 60}
@@ -109,4 +108,4 @@ def table_adds_the_pfifo_that_was_replaced():
 
 
 if __name__ == "__main__":
-    sys.exit(harness.main())
+    main()

@@ -10,13 +10,12 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "lab"))
+sys.path[:0] = [os.path.join(HERE, "..", name) for name in ("lab", "lib")]
 
 import cost  # noqa: E402
-import harness  # noqa: E402
 import rate  # noqa: E402
 import table  # noqa: E402
-from harness import equal, test  # noqa: E402
+from ktap import expect_equal as equal, main, test  # noqa: E402
 
 
 def judged_of(result, *options):
@@ -322,4 +321,4 @@ def lengths_on_the_link_are_those_of_its_frames():
 
 
 if __name__ == "__main__":
-    sys.exit(harness.main())
+    main()

@@ -25,14 +25,16 @@ WORK = tempfile.mkdtemp(prefix="test-lab-")
 FAKE = os.path.join(WORK, "fake")
 os.environ |= {"DUALPI2_LAB_MACHINE": FAKE, "DUALPI2_LAB_REDUCE": FAKE}
 
+sys.path.insert(1, os.path.join(HERE, "..", "lib"))
+
 import dumbbell  # noqa: E402
-import harness   # noqa: E402
+import ktap      # noqa: E402
 import lab       # noqa: E402  (it reads the environment)
 import runs      # noqa: E402
 import scenario  # noqa: E402
 import stacked   # noqa: E402
 import store     # noqa: E402
-from harness import equal, test  # noqa: E402
+from ktap import expect_equal as equal, test  # noqa: E402
 
 # The stand-in: --rw DIR makes it the machine, else it is the reduction of its last argument. $FAKE_DO is
 # JSON, {case: what happens there}.
@@ -763,7 +765,7 @@ def run_of_companions_is_of_their_program_and_depends_on_it():
     made, kept = bench.made_of(own), runs.STACKED_METHOD
     bench.companions = dict.fromkeys(bench.companions, "other")
     try:
-        runs.STACKED_METHOD = ("selftests/lab/stacked.py", "selftests/lab/harness.py")
+        runs.STACKED_METHOD = ("selftests/lab/stacked.py", "selftests/lab/traffic.py")
         equal(bench.made_of(own), made)
         assert bench.made_of(job)["method"] != method["job"]
     finally:
@@ -915,10 +917,10 @@ def main():
         file.write(FAKE_TEXT)
     os.chmod(FAKE, 0o755)
     try:
-        return harness.main()
+        ktap.main()
     finally:
         shutil.rmtree(WORK, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -14,12 +14,13 @@ import os
 import sys
 import tempfile
 
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+
 import dumbbell
-import harness
 import measure
 import numpy as np
 import traffic
-from harness import equal, test
+from ktap import expect_equal as equal, main, test
 
 BEGIN_NS = 1_700_000_000_000_000_000
 NOT_ECT, ECT1, ECT0, CE = range(4)
@@ -433,4 +434,4 @@ def jitter_is_half_a_packet_of_the_fastest_link():
 
 
 if __name__ == "__main__":
-    sys.exit(harness.main())
+    main()

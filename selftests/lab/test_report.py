@@ -20,16 +20,17 @@ import sys
 import tempfile
 from contextlib import redirect_stdout
 
+sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
+
 import companions
 import flentfile
-import harness
 import numpy as np
 import plots
 import report
 import results
 import scenario
 import store
-from harness import equal, test
+from ktap import expect_equal as equal, main, test
 
 SECONDS = 6
 
@@ -960,4 +961,4 @@ def efficiency_is_ideal_over_taken():
 
 
 if __name__ == "__main__":
-    sys.exit(harness.main())
+    main()

@@ -72,17 +72,14 @@ in_netns(name)          context manager: this process is in the namespace
 run(words, netns=None, check=True, stdin=None) -> CompletedProcess (text)
 tc(words, netns=None, check=True)    the system's tc with our plugin
 program(name)           path of a program in C, "net/traffic"; compiled if need be
-expect(condition, text) expect_equal(got, want, what) expect_between(got, low, high, what)
-note(text)              a diagnostic line, printed before the result
-Skip(reason)            to be raised where something cannot be had
-each(cases, about=(), name=str)   registers a test for each case; CASE in its name becomes name(case)
-test(*about)            registers; main() runs: --list, -k SUBSTRING (repeatable)
+main(needs="ext")       what a test program ends with; needs: marks of the tests that have none of their own;
+                        "ext": skipped with an in-tree dualpi2, which has no extension
+test, each, note, expect, expect_equal, expect_between, Failure, Skip: see ../lib/ktap.py
 
-Environment: DUALPI2_MODULE (loaded if no dualpi2 is), TC_LIB_DIR, DUALPI2_ROOT;
+Environment: DUALPI2_MODULE (loaded if no dualpi2 is; else by modprobe), TC_LIB_DIR, DUALPI2_ROOT;
 DUALPI2_TRACE_PC (loaded before it, see selftests/fuzz/trace_pc) and DUALPI2_MAPS, where main() leaves its map.
 """
 
-import argparse
 import bisect
 import contextlib
 import ctypes
@@ -92,29 +89,29 @@ import math
 import os
 import select
 import shlex
+import shutil
 import socket
 import struct
 import subprocess
 import sys
 import time
-import traceback
 
-ROOT = os.environ.get("DUALPI2_ROOT") or os.path.dirname(os.path.dirname(
-    os.path.dirname(os.path.abspath(__file__))))
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.environ.get("DUALPI2_ROOT") or os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(1, os.path.join(os.path.dirname(HERE), "lib"))
+
+import ktap                                                                     # noqa: E402
+from ktap import Failure, Skip, each, expect, expect_between, expect_equal, note, test  # noqa: E402, F401
+
 TRACE_PC_MAP = "/sys/kernel/debug/dualpi2_trace_pc/map"
+MODULE = "/sys/module/sch_dualpi2"
+CLONE_NEWNET = 0x40000000
 NOT_ECT, ECT1, ECT0, CE = range(4)
 
-os.environ.setdefault("TC_LIB_DIR", os.path.join(ROOT, "build/tc"))
+# `make install` of the tests lays the plugin for tc and the programs in C beside this file.
+os.environ.setdefault("TC_LIB_DIR", HERE if os.path.exists(f"{HERE}/q_dualpi2.so") else os.path.join(ROOT, "build/tc"))
 _libc = ctypes.CDLL(None, use_errno=True)
 _serial = itertools.count()
-
-
-class Failure(Exception):
-    """A test's expectation was not met."""
-
-
-class Skip(Exception):
-    """Something that the test needs cannot be had here."""
 
 
 # Commands
@@ -137,6 +134,9 @@ def tc(words, netns=None, check=True):
 
 def program(name):
     """The path of a program of selftests that is written in C; compiled if it is older than its source."""
+    installed = os.path.join(HERE, os.path.basename(name))
+    if os.path.exists(installed):
+        return installed
     path, source = os.path.join(ROOT, "build", name), os.path.join(ROOT, "selftests", name + ".c")
     if not os.path.exists(path) or os.path.getmtime(path) < os.path.getmtime(source):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -156,8 +156,17 @@ def load_module():
     module, trace_pc = os.environ.get("DUALPI2_MODULE"), os.environ.get("DUALPI2_TRACE_PC")
     if trace_pc and not os.path.exists("/sys/module/dualpi2_trace_pc"):
         run(["insmod", trace_pc])
-    if not os.path.exists("/sys/module/sch_dualpi2"):
+    if not os.path.exists(MODULE):
         run(["insmod", module] if module else ["modprobe", "sch_dualpi2"])
+
+
+def version():
+    """The version of this project's dualpi2; None if the one that is loaded is in-tree."""
+    try:
+        with open(f"{MODULE}/version", encoding="ascii") as file:
+            return file.read().strip()
+    except FileNotFoundError:
+        return None
 
 
 @contextlib.contextmanager
@@ -184,7 +193,7 @@ def quiet_netns(stack, name):
 
 
 def _setns(file):
-    if _libc.setns(file.fileno(), 0x40000000):
+    if _libc.setns(file.fileno(), CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "setns")
 
 
@@ -1050,81 +1059,6 @@ def _sysctl(name, value):
 
 # Tests
 
-_tests = []
-_notes = []
-
-
-def test(*about):
-    """Register a test; `about` says which requirements or faults it is for."""
-    def register(function):
-        function.about = about
-        _tests.append(function)
-        return function
-    return register
-
-
-def each(cases, about=(), name=str):
-    """Register a test once for each case, which is its argument; name(case) stands for CASE in its name."""
-    def register(function):
-        for item in cases:
-            def case(item=item):
-                function(item)
-            case.__name__ = function.__name__.replace("CASE", name(item))
-            case.__doc__ = function.__doc__
-            test(*about)(case)
-        return function
-    return register
-
-
-def note(text):
-    """A diagnostic line of the running test."""
-    _notes.append(str(text))
-
-
-def expect(condition, text):
-    """Fail with a text unless the condition holds."""
-    if not condition:
-        raise Failure(text)
-
-
-def expect_equal(got, want, what=""):
-    """Fail unless both are the same."""
-    if got != want:
-        raise Failure(f"{what or 'value'}: got {got!r}, expected {want!r}")
-
-
-def expect_between(got, low, high, what=""):
-    """Fail unless low <= got <= high; the value is shown either way."""
-    note(f"{what}: {got:.6g} in [{low:.6g}, {high:.6g}]")
-    if not low <= got <= high or math.isnan(got):
-        raise Failure(f"{what}: {got:.6g} is not in [{low:.6g}, {high:.6g}]")
-
-
-def _run_one(number, function):
-    _notes.clear()
-    before = time.monotonic()
-    directive = ""
-    good = True
-    try:
-        function()
-    except Skip as reason:
-        directive = f" # SKIP {reason}"
-    except Exception as error:      # noqa: BLE001
-        good = False
-        frame = traceback.extract_tb(error.__traceback__)
-        mine = [f for f in frame if os.path.basename(f.filename) != "lib.py"] or frame
-        note(f"{type(error).__name__}: {error} (line {mine[-1].lineno})")
-        if not isinstance(error, (Failure, OSError)):
-            for line in traceback.format_exc().splitlines():
-                note(line)
-    for line in _notes:
-        for part in line.splitlines():
-            print("# " + part)
-    print(f"# {time.monotonic() - before:.1f} s")
-    print(("ok" if good else "not ok") + f" {number} {function.__name__}{directive}", flush=True)
-    return good
-
-
 def _keep_map():
     """Which blocks of the module have run, for selftests/fuzz/coverage.py."""
     maps = os.environ.get("DUALPI2_MAPS")
@@ -1134,20 +1068,41 @@ def _keep_map():
             file.write(source.read())
 
 
-def main():
-    """Run the registered tests as a KTAP program."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--list", action="store_true", help="names of the tests")
-    parser.add_argument("-k", action="append", metavar="SUBSTRING", help="only matching names")
-    args = parser.parse_args()
-    chosen = [t for t in _tests if not args.k or any(part in t.__name__ for part in args.k)]
-    if args.list:
-        for function in chosen:
-            print(function.__name__, *function.about)
-        return
-    print(f"KTAP version 1\n1..{len(chosen)}", flush=True)
-    load_module()
-    with _shared:
-        results = [_run_one(number, function) for number, function in enumerate(chosen, 1)]
+def _prepare():
+    """What every test needs.  Returns lines for the head of the log."""
+    if os.geteuid():
+        raise Skip("need root")
+    for tool in ("ip", "tc", "ethtool"):
+        if not shutil.which(tool):
+            raise Skip(f"need {tool}; install iproute2 and ethtool")
+    child = os.fork()
+    if not child:
+        os._exit(bool(_libc.unshare(CLONE_NEWNET)))
+    if os.waitpid(child, 0)[1]:
+        raise Skip("need permission to make network namespaces (CAP_SYS_ADMIN)")
+    there = os.path.exists(MODULE)
+    try:
+        load_module()
+    except Failure as error:
+        if os.environ.get("DUALPI2_MODULE"):
+            sys.exit(f"{sys.argv[0]}: {error}")
+        raise Skip("need dualpi2, which is neither loaded nor installed; run `make install`, or set DUALPI2_MODULE to "
+                   "the path of sch_dualpi2.ko") from None
+    # The project's own machines end with the program.
+    if not there and os.path.exists(MODULE) and not os.environ.get("DUALPI2_VM"):
+        _shared.callback(run, ["rmmod", "sch_dualpi2"], check=False)
+    own = version()
+    if not own:
+        ktap.SKIP["ext"] = "needs this project's dualpi2, not the in-tree one"
+    return [f"dualpi2 {own} of this project, Linux {os.uname().release}" if own else
+            f"dualpi2 in-tree, Linux {os.uname().release}"]
+
+
+def _finish():
+    _shared.close()
     _keep_map()
-    sys.exit(0 if all(results) and results else 1)
+
+
+def main(needs="ext"):
+    """Run the registered tests as a KTAP program, with a dualpi2 loaded."""
+    ktap.main(needs, _prepare, _finish)

@@ -19,11 +19,10 @@ from contextlib import redirect_stderr, redirect_stdout
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.dont_write_bytecode = True
-sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "selftests/lab")]
+sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "selftests/lib")]
 
-import harness  # noqa: E402
 from dualpi2_link import doctor, doctor_net, doctor_packets, doctor_probe, doctor_rules  # noqa: E402
-from harness import equal, test  # noqa: E402
+from ktap import expect_equal as equal, main, test  # noqa: E402
 
 
 def queue(not_ect=0, ect1=0, ect0=0, ce=0, p95_ms=0.0, marked=0, dropped=0, size=1000):
@@ -966,4 +965,4 @@ def rates_are_those_that_tc_reads():
 
 
 if __name__ == "__main__":
-    sys.exit(harness.main())
+    main()

@@ -22,11 +22,10 @@ import payload
 from payload import app, enum, layout, queue
 
 sys.dont_write_bytecode = True
-sys.path[:0] = [payload.TOOLS, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lab")]
+sys.path[:0] = [payload.TOOLS, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib")]
 
-import harness  # noqa: E402
 from dualpi2_top import Trouble, cli, metrics, netlink, report, screen, stats, watch  # noqa: E402
-from harness import equal, test  # noqa: E402
+from ktap import expect_equal as equal, main, test  # noqa: E402
 
 TOP = os.path.join(payload.TOOLS, "dualpi2-top")
 ROOT = 0xffffffff
@@ -957,4 +956,4 @@ def manual_names_every_metric():
 
 if __name__ == "__main__":
     sys.stdout = io.TextIOWrapper(sys.stdout.buffer, "utf-8", line_buffering=True)
-    sys.exit(harness.main())
+    main()
