@@ -37,13 +37,15 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+
+from netlink import (NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLMSG_DONE, RTM_DELQDISC, RTM_GETQDISC,      # noqa: E402
+                     RTM_NEWQDISC, TCA_KIND, Socket, align, attr, tcmsg)
+
 # Devices with so many classes each: whenever the kernel makes a class, it looks at all that are there.
 CLASSES = 1000
 TRACING = "/sys/kernel/tracing"
 SO_SNDBUFFORCE = 32
-NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP, NLM_F_EXCL, NLM_F_CREATE = 0x1, 0x4, 0x300, 0x200, 0x400
-NLMSG_ERROR, NLMSG_DONE, TCA_KIND = 2, 3, 1
-RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 36, 37, 38
 FAST, SLOW = "rate 100gbit burst 100mb cburst 100mb", "rate 8kbit ceil 8kbit burst 1100 cburst 1100"
 # Kinds that take a megabyte each: the machine has no room for more.
 FEW = {"cake": 250}
@@ -93,43 +95,29 @@ class Marks:
         return self.count - 1
 
 
-class Netlink:
+class Netlink(Socket):
     """Qdiscs with the options that they have by default, made, removed and shown."""
 
-    def __init__(self):
-        self.sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
-
-    def send(self, kind, flags, device=0, parent=0, handle=0, attributes=b""):
-        """Ask for something."""
-        body = struct.pack("=BxxxiIII", 0, device, handle, parent, 0) + attributes
-        self.sock.send(struct.pack("=IHHII", 16 + len(body), kind, flags | NLM_F_REQUEST, 1, 0) + body)
-
-    def act(self, what, *args):
-        """Have something done."""
-        self.send(*args)
-        said = self.sock.recv(65536)
-        length, kind, _, _, _ = struct.unpack_from("=IHHII", said)
-        error = struct.unpack_from("=i", said, 16)[0] if kind == NLMSG_ERROR else -71
-        if error:
-            fail(f"cannot {what}: {os.strerror(-error)}")
+    def act(self, what, kind, flags, device, minor, more=b""):
+        """Have something done to the qdisc below a class."""
+        answer = self.request(kind, flags, tcmsg(device, minor + 256 << 16, 1 << 16 | minor) + more)
+        if answer.error:
+            fail(f"cannot {what} below class {minor}: {os.strerror(answer.error)}")
 
     def add(self, kind, device, minor):
         """Put a qdisc below a class."""
-        name = kind.encode() + b"\0"
-        attribute = struct.pack("=HH", 4 + len(name), TCA_KIND) + name + bytes(-len(name) % 4)
-        self.act(f"add {kind} below class {minor}", RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, device,
-                 1 << 16 | minor, minor + 256 << 16, attribute)
+        self.act(f"add {kind}", RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, device, minor,
+                 attr(TCA_KIND, kind.encode() + b"\0"))
 
     def remove(self, device, minor):
         """Take it away; the class has a pfifo of its own again."""
-        self.act(f"remove the qdisc below class {minor}", RTM_DELQDISC, NLM_F_ACK, device, 1 << 16 | minor,
-                 minor + 256 << 16)
+        self.act("remove the qdisc", RTM_DELQDISC, 0, device, minor)
 
     def dump(self):
         """(nanoseconds, bytes, messages) of a dump of all qdiscs."""
         chunks, recv = [], self.sock.recv
         began = time.perf_counter_ns()
-        self.send(RTM_GETQDISC, NLM_F_DUMP)
+        self.send(RTM_GETQDISC, NLM_F_DUMP, tcmsg(0))
         while True:
             chunk = recv(65536)
             chunks.append(chunk)
@@ -141,7 +129,7 @@ class Netlink:
             while at < len(chunk):
                 length, kind = struct.unpack_from("=IH", chunk, at)
                 count += kind == RTM_NEWQDISC
-                at += length + 3 & ~3
+                at += align(length)
         return took, sum(map(len, chunks)), count
 
 

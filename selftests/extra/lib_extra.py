@@ -4,7 +4,6 @@ under a shaper, TCP.
 
     load("pi2")                     DUALPI2_EXTRA/sch_pi2.ko, once; without DUALPI2_EXTRA by modprobe
     goes("pi2")                     remove it and load it again
-    encode(KNOBS, limit=5)          TCA_OPTIONS of KNOBS = {"limit": (1, "I"), ...}; decode(KNOBS, options) the reverse
     found(netns, dev, handle)       one qdisc of lib.qdisc_dump()
     request(netns, dev, handle, parent, kind, options, flags=ADD)    (errno, text) of a qdisc message
     Bulk(net, "cubic", 3)           that many TCP connections from snd to rcv; .run(seconds), .received
@@ -51,18 +50,6 @@ def goes(name):
         time.sleep(0.05)
     expect(not os.path.exists(f"/sys/module/sch_{name}"), "it is still there")
     load(name)
-
-
-def encode(knobs, **values):
-    """Attributes, packed."""
-    return b"".join(lib.attr(knobs[name][0], struct.pack(knobs[name][1], value)) for name, value in values.items())
-
-
-def decode(knobs, options):
-    """{name: value} of all that are there."""
-    there = lib.attrs(options)
-    return {name: struct.unpack(form, there[kind][:struct.calcsize(form)])[0]
-            for name, (kind, form) in knobs.items() if kind in there}
 
 
 def found(netns, dev, handle="10:"):

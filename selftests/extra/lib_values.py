@@ -35,27 +35,22 @@ from trees import Tree                                                   # noqa:
 
 KINDS = ("csaqm", "vdq_csaqm")
 ECNS = (NOT_ECT, ECT1, ECT0, CE)
-CSAQM = {"bandwidth": (2, "Q"), "limit": (3, "I"), "tupdate": (4, "I"), "target": (5, "I"), "buffer": (6, "I"),
-         "carry": (7, "B"), "ecn": (8, "B")}
-VDQ = CSAQM | {"target_l": (9, "I"), "buffer_l": (10, "I"), "vrate": (11, "I"), "vrate_l": (12, "I")}
-PPV = {"default": (1, "I"), "window": (2, "I"), "carry": (3, "B")}
-KNOBS = {"csaqm": CSAQM, "vdq_csaqm": VDQ, "ppv": PPV}
+HEADER = lib.Header("extra/include/uapi/linux/csaqm.h")
+VDQ = HEADER.attributes("TCA_CSAQM_")
+KNOBS = {"csaqm": {name: knob for name, knob in VDQ.items() if knob[0] <= HEADER.number("TCA_CSAQM_ECN")},
+         "vdq_csaqm": VDQ, "ppv": HEADER.attributes("TCA_PPV_")}
 # The limit that is shown follows the buffers.
 DEFAULTS = {"csaqm": {"tupdate": 5000, "target": 5000, "buffer": 500000, "carry": 0, "ecn": 1},
             "vdq_csaqm": {"tupdate": 10000, "target": 20000, "buffer": 200000, "carry": 0, "ecn": 1, "target_l": 1000,
                           "buffer_l": 50000, "vrate": 984, "vrate_l": 900}}
-MARK, IPV4_ID = 0, 1
+MARK, IPV4_ID = (HEADER.number(f"TC_PPV_CARRY_{name}") for name in ("MARK", "IPV4_ID"))
 LONGEST_US = 4294967
-TVF = 4
+TVF = HEADER.number("TCA_PPV_TVF")
 MTU_BYTES = 1514
 VALUE_MAX = 65535
 
-QUEUE = ("arrived", "forwarded", "marked", "dropped_value", "dropped_buffer", "dropped_limit", "purged", "no_value",
-         "delay_sum_ns", "delay_max_ns", "bytes", "virtual_bytes", "packets", "threshold")
-QUEUE_FORMAT = "12Q2I"
-REST = ("updates", "mark_failed", "gso_failed", "unparsed", "throttled")
-PPV_XSTATS = ("valued", "not_valued", "no_function", "flows_new", "flows_evicted", "gso_failed", "filter_dropped",
-              "child_dropped")
+XSTATS = {kind: HEADER.layout(f"tc_{name}_xstats") for kind, name in
+          (("csaqm", "csaqm"), ("vdq_csaqm", "csaqm"), ("ppv", "ppv"))}
 
 SO_PRIORITY, SO_ATTACH_FILTER, SO_MARK = 12, 26, 36
 SEC = 1000000000
@@ -66,12 +61,12 @@ EXACT = lib.user_mode_linux()
 
 def pack(kind, **values):
     """Options of a kind."""
-    return lib_extra.encode(KNOBS[kind], **values)
+    return lib.encode(KNOBS[kind], **values)
 
 
 def unpack(kind, options):
     """The reverse."""
-    return lib_extra.decode(KNOBS[kind], options)
+    return lib.decode(KNOBS[kind], options)
 
 
 def tvf(number, points):
@@ -82,30 +77,20 @@ def tvf(number, points):
 
 def tvfs(options):
     """{number: points} of all functions that are shown."""
-    found, data = {}, options
-    while len(data) >= 4:
-        size, kind = struct.unpack_from("HH", data)
-        if kind & 0x3fff == TVF:
-            nest = lib.attrs(data[4:size])
-            found[struct.unpack("I", nest[1])[0]] = [(rate, value) for rate, value, _ in
-                                                     struct.iter_unpack("QII", nest[2])]
-        data = data[(size + 3) & ~3:]
-    return found
+    nests = [lib.attrs(data) for kind, data in lib.attr_list(options) if kind & lib.NLA_TYPE_MASK == TVF]
+    return {struct.unpack("I", nest[1])[0]: [point[:2] for point in struct.iter_unpack("QII", nest[2])]
+            for nest in nests}
 
 
 def of(qdisc):
     """Statistics and options."""
     kind = qdisc["kind"]
     st = dict(qdisc["stats"], kind=kind, handle=qdisc["handle"], parent=qdisc["parent"], raw=qdisc["options"])
-    if kind in KINDS:
-        size = struct.calcsize(QUEUE_FORMAT)
-        expect_equal(len(qdisc["app"]), 2 * size + 8 * len(REST), "bytes of TCA_STATS_APP")
-        for number, name in enumerate("cl"):
-            st[name] = dict(zip(QUEUE, struct.unpack_from(QUEUE_FORMAT, qdisc["app"], number * size)))
-        st |= dict(zip(REST, struct.unpack_from(f"{len(REST)}Q", qdisc["app"], 2 * size)))
-    elif kind == "ppv":
-        st |= dict(zip(PPV_XSTATS, struct.unpack(f"{len(PPV_XSTATS)}Q", qdisc["app"])))
-    if kind in KNOBS:
+    if kind in XSTATS:
+        expect_equal(len(qdisc["app"]), XSTATS[kind].size, "bytes of TCA_STATS_APP")
+        for name, value in XSTATS[kind].read(qdisc["app"]).items():
+            queue, _, field = name.rpartition(".")
+            (st.setdefault(queue, {}) if queue else st)[field] = value
         st["knobs"] = unpack(kind, qdisc["options"])
     return st
 

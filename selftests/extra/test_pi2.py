@@ -27,22 +27,17 @@ import hostile                                                                  
 import lib                                                                      # noqa: E402
 import packets                                                                  # noqa: E402
 from gso import GSO, GsoRig                                                     # noqa: E402
-from lib import (CE, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_between,   # noqa: E402
+from lib import (CE, CODEPOINTS, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_between,   # noqa: E402
                  expect_equal, note, run, shared_net, tc, test)
 from trees import TBF, TREES, Tree                                              # noqa: E402
 
-KNOBS = {"limit": (1, "I"), "target": (2, "I"), "tupdate": (3, "I"), "alpha": (4, "I"), "beta": (5, "I"),
-         "coupling": (6, "B"), "ecn": (7, "B"), "signal": (8, "B")}
+HEADER = lib.Header("extra/include/uapi/linux/pi2.h")
+KNOBS = HEADER.attributes("TCA_PI2_")
 DEFAULTS = {"limit": 10000, "target": 20000, "tupdate": 32000, "alpha": 80, "beta": 800, "coupling": 2, "ecn": 1,
             "signal": 0}
-RECUR, RANDOM = 0, 1
+RANDOM = HEADER.number("TC_PI2_SIGNAL_RANDOM")
 LONGEST_US = 4294967
-CODEPOINTS = ("not_ect", "ect1", "ect0", "ce")
-PER_CODEPOINT = ("arrived", "forwarded", "marked", "dropped_aqm", "dropped_limit", "purged")
-REST = ("arrived_bytes", "forwarded_bytes", "dropped_bytes", "purged_bytes", "bytes", "delay_sum_ns", "delay_max_ns",
-        "delay_ns", "capped_count", "capped_ns", "mark_failed", "gso_failed", "unparsed", "packets", "max_packets",
-        "prob", "prob_classic", "prob_scalable", "capped")
-FORMAT = "24Q13Q6I"
+XSTATS, PER_CODEPOINT = (HEADER.layout(f"tc_pi2_{name}") for name in ("xstats", "codepoint"))
 ECN_OF = dict(zip(CODEPOINTS, (NOT_ECT, ECT1, ECT0, CE)))
 
 # p' rises by less than 0.01 an update while the delay is below 200 ms.
@@ -58,17 +53,17 @@ CALM = {"target": LONGEST_US, "alpha": 1, "beta": 1}
 
 
 def encode(**values):
-    return lib_extra.encode(KNOBS, **values)
+    return lib.encode(KNOBS, **values)
 
 
 def parse(qdisc):
     """Statistics and options of one qdisc of a dump."""
-    expect_equal(len(qdisc["app"]), struct.calcsize(FORMAT), "bytes of TCA_STATS_APP")
-    numbers = struct.unpack(FORMAT, qdisc["app"])
-    st = dict(qdisc["stats"], parent=qdisc["parent"], knobs=lib_extra.decode(KNOBS, qdisc["options"]))
+    expect_equal(len(qdisc["app"]), XSTATS.size, "bytes of TCA_STATS_APP")
+    st = dict(qdisc["stats"], parent=qdisc["parent"], knobs=lib.decode(KNOBS, qdisc["options"]))
+    numbers = XSTATS.read(qdisc["app"])
     for number, name in enumerate(CODEPOINTS):
-        st[name] = dict(zip(PER_CODEPOINT, numbers[number * len(PER_CODEPOINT):]))
-    st |= dict(zip(REST, numbers[4 * len(PER_CODEPOINT):]))
+        st[name] = {key: numbers.pop(f"codepoint.{number}.{key}") for key in PER_CODEPOINT.names}
+    st |= numbers
     for name, key in (("p", "prob"), ("p_c", "prob_classic"), ("p_s", "prob_scalable")):
         st[name] = st[key] / 2**32
     return st
@@ -175,7 +170,7 @@ class Pi2(lib.Aqm):
 
 def new(after, before):
     """What was counted between two looks, by codepoint."""
-    return {name: {key: after[name][key] - before[name][key] for key in PER_CODEPOINT} for name in CODEPOINTS}
+    return {name: {key: after[name][key] - before[name][key] for key in PER_CODEPOINT.names} for name in CODEPOINTS}
 
 
 # Probabilities

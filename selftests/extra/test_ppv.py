@@ -23,7 +23,7 @@ import struct
 import time
 
 import lib_extra
-from lib_values import (ECNS, IPV4_ID, MARK, PPV, Wire, check_accounts, of, pack, total, tvf, tvfs)
+from lib_values import (ECNS, IPV4_ID, KNOBS, MARK, Wire, check_accounts, of, pack, total, tvf, tvfs)
 
 import frames                                                                   # noqa: E402
 import hostile                                                                  # noqa: E402
@@ -568,7 +568,7 @@ def option_CASE_is_taken_at_its_bounds_and_refused_beyond(name):
             wire.set(**{name: value})
             expect_equal(wire.stats()["knobs"], state, f"after {name} {value}")
         before = wire.stats()["raw"]
-        kind, form = PPV[name]
+        kind, form = KNOBS["ppv"][name]
         good = struct.pack(form, state[name])
         for bad, text in (*((struct.pack(form, value), RANGE[name]) for value in BEYOND[name]),
                           *((bytes(size), f"ppv: attribute of wrong length: {name}")

@@ -101,8 +101,8 @@ neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 nud permanent dev d0
 """)
             for words in self.qdiscs:
                 lib.tc(words, self.netns)
-            self.sock = stack.enter_context(lib.rtnetlink(self.netns))
-            self.index = lib._ifindex(self.netns, "d0")
+            self.sock = stack.enter_context(lib.Socket(self.netns)).sock
+            self.index = lib.ifindex(self.netns, "d0")
             self.stack = stack.pop_all()
         return self
 
@@ -110,13 +110,12 @@ neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 nud permanent dev d0
         return self.stack.__exit__(*error)
 
     def message(self, kind, flags, parent, handle, options=None, name=b"dualpi2\0", more=b""):
-        body = struct.pack("BxxxiIII", 0, self.index, lib.handle_number(handle), lib.handle_number(parent), 0)
+        body = lib.tcmsg(self.index, handle, parent)
         if name:
             body += lib.attr(lib.TCA_KIND, name)
         if options is not None:
             body += lib.attr(lib.TCA_OPTIONS | lib.NLA_F_NESTED, options)
-        body += more
-        return struct.pack("IHHII", 16 + len(body), kind, flags | lib.NLM_F_REQUEST | lib.NLM_F_ACK, 1, 0) + body
+        return lib.message(kind, flags | lib.NLM_F_ACK, body + more)
 
     def ask(self, message):
         """Send a message; the kernel's answer as an error number. Without an answer for want of memory, ENOBUFS."""
@@ -265,8 +264,7 @@ def dump_replace_filter_and_delete_with_each_allocation_failing_once_leave_nothi
         add = bed.message(lib.RTM_NEWQDISC, lib.NLM_F_CREATE | lib.NLM_F_REPLACE, "1:10", "10:", OPTIONS)
         expect_equal(bed.ask(add), 0, "add")
         load = Load(bed)
-        dump = struct.pack("IHHII", 36, lib.RTM_GETQDISC, lib.NLM_F_REQUEST | lib.NLM_F_DUMP, 1, 0) + \
-            struct.pack("BxxxiIII", 0, bed.index, 0, 0, 0)
+        dump = lib.message(lib.RTM_GETQDISC, lib.NLM_F_DUMP, lib.tcmsg(bed.index))
 
         def same(nth, _error):
             bed.flush()
@@ -282,7 +280,7 @@ def dump_replace_filter_and_delete_with_each_allocation_failing_once_leave_nothi
         body = struct.pack("BxxxiIII", 0, bed.index, 1, 0x100000, 1 << 16 | 0x0300) + \
             lib.attr(lib.TCA_KIND, b"matchall\0") + \
             lib.attr(lib.TCA_OPTIONS | lib.NLA_F_NESTED, lib.attr(1, struct.pack("I", 0x100001)))
-        make = struct.pack("IHHII", 16 + len(body), 44, CREATE | lib.NLM_F_REQUEST | lib.NLM_F_ACK, 1, 0) + body
+        make = lib.message(44, CREATE | lib.NLM_F_ACK, body)
 
         def without_filter(nth, error):
             bed.flush()

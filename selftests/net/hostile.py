@@ -423,9 +423,6 @@ def no_splat():
 
 # WireGuard, whose own tool is no part of the test machines
 
-NLM_F_DUMP, GENL_ID_CTRL = 0x300, 16
-
-
 class WireGuard:
     """A WireGuard device in a namespace, configured by generic netlink."""
 
@@ -433,7 +430,7 @@ class WireGuard:
         self.netns, self.dev, self.port = netns, dev, port
         linked(netns, f"{dev} type wireguard")
         self.request(1, lib.attr(3, private) + lib.attr(6, struct.pack("H", port)))
-        for data in self.request(0, b"", NLM_F_DUMP):
+        for data in self.request(0):
             self.public = lib.attrs(data[4:]).get(4, b"")[:32]
 
     def peer(self, other, endpoint):
@@ -446,27 +443,13 @@ class WireGuard:
         self.request(1, lib.attr(8 | 0x8000, lib.attr(0x8000, lib.attr(1, other.public) + lib.attr(4, address) +
                                                       lib.attr(9 | 0x8000, allowed))))
 
-    def request(self, command, payload, flags=0):
-        with lib.in_netns(self.netns):
-            sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 16)       # NETLINK_GENERIC
-        with contextlib.closing(sock):
-            family = self.talk(sock, GENL_ID_CTRL, struct.pack("BBH", 3, 1, 0) + lib.attr(2, b"wireguard\0"), 0)
-            family, = struct.unpack_from("H", lib.attrs(family[0][4:])[1])
-            return self.talk(sock, family, struct.pack("BBH", command, 1, 0) +
-                             lib.attr(2, self.dev.encode() + b"\0") + payload, flags)
-
-    @staticmethod
-    def talk(sock, kind, body, flags):
-        sock.send(struct.pack("IHHII", 16 + len(body), kind, 5 | flags, 1, 0) + body)
-        found = []
-        while True:
-            data = sock.recv(1 << 16)
-            while data:
-                size, answer = struct.unpack_from("IH", data)
-                if answer in (2, 3):
-                    error, = struct.unpack_from("i", data, 16)
-                    if error:
-                        raise OSError(-error, os.strerror(-error))
-                    return found
-                found.append(data[16:size])
-                data = data[(size + 3) & ~3:]
+    def request(self, command, payload=None):
+        """Send a command; without a payload it asks for a dump."""
+        body = struct.pack("BBH", command, 1, 0) + lib.attr(2, self.dev.encode() + b"\0")
+        with lib.Socket(self.netns, lib.NETLINK_GENERIC) as sock:
+            family, _ = lib.genl_family(sock, "wireguard")
+            if payload is None:
+                return sock.dump(family, body)
+            if error := sock.request(family, 0, body + payload).error:
+                raise OSError(error, os.strerror(error))
+            return []

@@ -364,7 +364,7 @@ def statistics_by_tc_are_those_by_netlink():
         shown = tc_stats(q.netns, q.dev, q.handle)
         own_words = {"packets_in_c": "pkts-in-c", "packets_in_l": "pkts-in-l",
                      "step_marks": "step-mark"}
-        for name in (*XSTATS, *EXT_XSTATS_TAIL[:-1], "bytes", "packets", "drops", "backlog", "qlen"):
+        for name in (*XSTATS.names, *EXT_XSTATS_TAIL[:-1], "bytes", "packets", "drops", "backlog", "qlen"):
             word = own_words.get(name, name.replace("_", "-"))
             expect_equal(shown[word], st[name], word)
         for name, word in (("c", "classic"), ("l", "l4s")):

@@ -912,7 +912,7 @@ def overload_listener_stays_when_the_module_goes_and_comes():
             raise Failure("the module is in use before the test")
     with lib.overload_listener(None) as listener:
         lib.run("rmmod sch_dualpi2")
-        with contextlib.closing(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, lib.NETLINK_GENERIC)) as sock:
+        with lib.Socket(None, lib.NETLINK_GENERIC) as sock:
             expect_equal(lib.genl_family(sock, "dualpi2"), (None, {}), "family without the module")
         expect_equal(listener.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), 0, "error of the listener")
         lib.load_module()
@@ -1088,8 +1088,7 @@ class Reader:
             index = socket.if_nametoindex(dev)
         self.size = size
         self.handles = []       # of what was whole
-        self.sock.send(struct.pack("IHHII", 36, msg_type, lib.NLM_F_REQUEST | lib.NLM_F_DUMP, 1, 0) +
-                       struct.pack("BxxxiIII", 0, index, 0, 0, 0))
+        self.sock.send(lib.message(msg_type, lib.NLM_F_DUMP, lib.tcmsg(index)))
 
     def read(self):
         """(types of the whole messages, whether anything was cut off) to the end of the dump."""
@@ -1291,7 +1290,7 @@ def reader_without_privileges_sees_all_and_changes_nothing():
             said = "nothing"
             try:
                 with open(f"/run/netns/{tree.netns}", encoding="ascii") as there:
-                    lib._setns(there)
+                    lib.setns(there)
                 be_nobody()
                 lib.check_classes(None, "d0", "10:")
                 answer = lib.tc_request(None, lib.RTM_NEWQDISC, 0, "d0", "10:", "1:10", "dualpi2", pack(limit=7))
@@ -1312,15 +1311,9 @@ def reader_without_privileges_sees_all_and_changes_nothing():
 @test("bad input")
 def statistics_have_one_copy_in_a_message():
     """TCA_STATS2 alone: the older TCA_XSTATS would be the same bytes again."""
-    with Tree("htb") as tree, lib.rtnetlink(tree.netns) as sock:
-        with lib.in_netns(tree.netns):
-            index = socket.if_nametoindex("d0")
-        sock.send(struct.pack("IHHII", 36, lib.RTM_GETQDISC, lib.NLM_F_REQUEST | lib.NLM_F_DUMP, 1, 0) +
-                  struct.pack("BxxxiIII", 0, index, 0, 0, 0))
-        for kind, _, data in lib._messages(sock):
-            if kind == 3:
-                break
-            found = lib.attrs(data[20:])
+    with Tree("htb") as tree, lib.Socket(tree.netns) as sock:
+        for data in sock.dump(lib.RTM_GETQDISC, lib.tcmsg(lib.ifindex(tree.netns, "d0"))):
+            found = lib.attrs(data[lib.TCMSG_LEN:])
             if found[lib.TCA_KIND] == b"dualpi2\0":
                 expect(lib.TCA_XSTATS not in found, "TCA_XSTATS is sent")
                 expect(lib.TCA_STATS_APP in lib.attrs(found[lib.TCA_STATS2]), "no TCA_STATS_APP")

@@ -12,37 +12,27 @@ dump sent back must give the same dump. What is refused must say which option an
 must leave the whole dump as it was, byte for byte. No tc stands in between: the refusals are the
 kernel's own.
 
-It encodes messages itself and sends no packet. What an option does to packets, and what tc makes of
-these messages, is tested elsewhere.
-
-Of lib.py it takes what runs tests, not its netlink, which is made for good messages.
+It sends no packet. What an option does to packets, and what tc makes of these messages, is tested elsewhere.
 """
 import ctypes
 import errno
 import functools
 import random
-import socket
 import struct
 import sys
 from collections import namedtuple
 
 import lib
 from lib import Failure
-
-# <linux/netlink.h>, <linux/rtnetlink.h>, <linux/gen_stats.h>
-SOL_NETLINK, NETLINK_CAP_ACK, NETLINK_EXT_ACK = 270, 10, 11
-NLM_F_REQUEST, NLM_F_ACK, NLM_F_DUMP = 0x1, 0x4, 0x300
-NLM_F_ACK_TLVS = 0x200
-NLM_F_REPLACE, NLM_F_EXCL, NLM_F_CREATE = 0x100, 0x200, 0x400
-NLMSG_ERROR, NLMSG_DONE = 2, 3
-NLMSGERR_ATTR_MSG, NLMSGERR_ATTR_OFFS = 1, 2
-NLA_F_NESTED, NLA_F_NET_BYTEORDER, NLA_TYPE_MASK = 0x8000, 0x4000, 0x3fff
-RTM_NEWLINK, RTM_NEWQDISC, RTM_DELQDISC, RTM_GETQDISC = 16, 36, 37, 38
-IFLA_IFNAME, IFLA_LINKINFO, IFLA_INFO_KIND = 3, 18, 1
-TCA_KIND, TCA_OPTIONS, TCA_XSTATS, TCA_STATS2 = 1, 2, 4, 7
-TCA_STATS_APP = 4
-TC_H_ROOT = 0xffffffff
-NLMSG_HDRLEN, TCMSG_LEN = 16, 20
+from netlink import (
+    COUNTERS, DELAY, EXT_MAGIC, EXT_OFFSET, EXT_XSTATS, IFLA_IFNAME, IFLA_INFO_KIND, IFLA_LINKINFO,
+    NLA_F_NESTED, NLA_F_NET_BYTEORDER, NLA_TYPE_MASK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLMSG_HDRLEN, NOATM,
+    OVERLOAD, QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST, RAW, RTM_DELQDISC, RTM_GETQDISC, RTM_NEWLINK, RTM_NEWQDISC,
+    STATS_C, STATS_L, STATS_LINK, STATS_OVERLOAD, TC_H_ROOT, TCA_KIND, TCA_OPTIONS, TCA_STATS2, TCA_STATS_APP,
+    TCA_XSTATS, TCMSG_LEN, XSTATS, Answer, Socket, align, tcmsg,
+)
+from netlink import attr as nla
+from netlink import attr_list as attributes
 
 # include/uapi/linux/dualpi2.h
 LIMIT, MEMORY_LIMIT, TARGET, TUPDATE, ALPHA, BETA, STEP_PKTS, STEP_US, MIN_QLEN_STEP = range(1, 10)
@@ -51,19 +41,11 @@ EXT = 0x0d50
 EXT_L4S, EXT_RAMP_US, EXT_SIGNAL, EXT_P_CMAX, EXT_HIST_C, EXT_HIST_L, EXT_REPORT, EXT_PAD = range(1, 9)
 EXT_BANDWIDTH, EXT_FRAMING, EXT_OVERHEAD, EXT_MPU, EXT_INGRESS, EXT_NQB, EXT_BURST_MAX, EXT_BYPASS = range(9, 17)
 EXT_NEXT = EXT_BYPASS + 1
-XSTATS_LEN = 48                         # struct tc_dualpi2_xstats: 12 numbers of 4 bytes
-EXT_XSTATS_OFFSET, EXT_XSTATS_MAGIC = 256, 0x64703278
-QUEUE_XSTATS_LEN = 16 * 8
-EXT_XSTATS_LEN = 8 + 2 * QUEUE_XSTATS_LEN + 6 * 8 + 4 * 4
-STATS_C, STATS_L, STATS_OVERLOAD, STATS_LINK = 2, 3, 4, 5
-QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST = 2, 3, 4
-COUNTERS_LEN, DELAY_LEN, OVERLOAD_LEN = 29 * 8, 3 * 8 + 4 * 4, 5 * 8 + 2 * 4
 
 U32_MAX = 0xffffffff
 TIME_MAX_US = U32_MAX // 1000           # every time is held in 32 bits of nanoseconds
 FRAME = 1500 + 14                       # a dummy device's MTU with its link-layer header
 OR_ZERO = (EXT_REPORT, EXT_BANDWIDTH)    # 0 is none, and below the least value
-RAW, NOATM = 0, 1
 
 # name: as in the names of the tests; ext: in the nest TCA_DUALPI2_EXT; words: what the kernel calls
 # it, and how it puts the range, both in words that a user of tc knows.
@@ -111,16 +93,6 @@ KNOBS = (
 BY_KEY = {(knob.ext, knob.number): knob for knob in KNOBS}
 
 
-def align(length):
-    return (length + 3) & ~3
-
-
-def nla(kind, payload=b"", length=None):
-    """An attribute; LENGTH overrides what its header says."""
-    size = 4 + len(payload) if length is None else length
-    return struct.pack("=HH", size, kind) + payload + bytes(-len(payload) % 4)
-
-
 def number(knob, value):
     """As it stands in an attribute; of a knob with a sign, -1 is 2^32 - 1, too."""
     return (value % (1 << 8 * knob.size)).to_bytes(knob.size, sys.byteorder)
@@ -137,16 +109,6 @@ def fits(knob, value):
 def encode(knob, value):
     attr = nla(knob.number, number(knob, value))
     return nla(EXT | NLA_F_NESTED, attr) if knob.ext else attr
-
-
-def attributes(data):
-    """The attributes of a well-formed stream, which is what the kernel sends."""
-    found = []
-    while data:
-        size, kind = struct.unpack_from("=HH", data)
-        found.append((kind, data[4:size]))
-        data = data[align(size):]
-    return found
 
 
 def find(data, kind):
@@ -166,63 +128,19 @@ def show(value):
     return value.hex(" ", 4) if isinstance(value, bytes) else repr(value)
 
 
-Answer = namedtuple("Answer", "error text offset")
-
-
-class Netlink:
-    def __init__(self):
-        self.sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
-        self.sock.setsockopt(SOL_NETLINK, NETLINK_EXT_ACK, 1)
-        self.sock.setsockopt(SOL_NETLINK, NETLINK_CAP_ACK, 1)
-        self.sock.bind((0, 0))
-        self.seq = 0
-
-    def send(self, kind, flags, payload):
-        self.seq += 1
-        self.sock.send(struct.pack("=IHHII", NLMSG_HDRLEN + len(payload), kind,
-                                   flags | NLM_F_REQUEST, self.seq, 0) + payload)
-
-    def messages(self):
-        while True:
-            data = self.sock.recv(1 << 16)
-            while data:
-                length, kind, flags, seq, _ = struct.unpack_from("=IHHII", data)
-                if seq == self.seq:
-                    yield kind, flags, data[NLMSG_HDRLEN:length]
-                data = data[align(length):]
-
-    def request(self, kind, flags, payload):
-        self.send(kind, flags | NLM_F_ACK, payload)
-        for kind, flags, data in self.messages():
-            if kind != NLMSG_ERROR:
-                continue
-            text = offset = None
-            if flags & NLM_F_ACK_TLVS:
-                tlvs = dict(attributes(data[4 + NLMSG_HDRLEN:]))
-                text = tlvs.get(NLMSGERR_ATTR_MSG, b"").rstrip(b"\0").decode() or None
-                if NLMSGERR_ATTR_OFFS in tlvs:
-                    offset = struct.unpack("=I", tlvs[NLMSGERR_ATTR_OFFS])[0]
-            return Answer(-struct.unpack_from("=i", data)[0], text, offset)
-        raise Failure("no answer")
-
-    def add_dummy(self, name):
-        info = nla(IFLA_LINKINFO | NLA_F_NESTED, nla(IFLA_INFO_KIND, b"dummy\0"))
-        answer = self.request(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, bytes(16) +
-                              nla(IFLA_IFNAME, name.encode() + b"\0") + info)
-        if answer.error:
-            raise OSError(answer.error, f"cannot add dummy device {name}")
-        return socket.if_nametoindex(name)
-
-
 class Device:
     """One device's root qdisc. The device is down: nothing moves a counter."""
 
     def __init__(self, netlink, name):
         self.netlink = netlink
-        self.index = netlink.add_dummy(name)
+        answer = netlink.request(
+            RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, bytes(16) + nla(IFLA_IFNAME, name.encode() + b"\0") +
+            nla(IFLA_LINKINFO | NLA_F_NESTED, nla(IFLA_INFO_KIND, b"dummy\0")))
+        same(answer.error, 0, f"adding the dummy device {name}")
+        self.index = lib.ifindex(None, name)
 
     def header(self, handle=0x10000):
-        return struct.pack("=BxxxiIII", socket.AF_UNSPEC, self.index, handle, TC_H_ROOT, 0)
+        return tcmsg(self.index, handle, TC_H_ROOT)
 
     def request(self, flags, options, outer=TCA_OPTIONS | NLA_F_NESTED):
         """OPTIONS is the payload of TCA_OPTIONS, None for no TCA_OPTIONS at all."""
@@ -245,14 +163,8 @@ class Device:
 
     def dump(self):
         """The whole message of the root qdisc without its header, or None."""
-        self.netlink.send(RTM_GETQDISC, NLM_F_DUMP, self.header(handle=0))
-        found = None
-        for kind, _, data in self.netlink.messages():
-            if kind == NLMSG_DONE:
-                return found
-            if kind == RTM_NEWQDISC and struct.unpack_from("=i", data, 4)[0] == self.index:
-                found = data
-        raise Failure("no end of dump")
+        return next((data for data in self.netlink.dump(RTM_GETQDISC, self.header(handle=0))
+                     if struct.unpack_from("=i", data, 4)[0] == self.index), None)
 
     def options(self):
         data = self.dump()
@@ -361,7 +273,7 @@ def predict(config, options):
 
 class Bench:
     def __init__(self):
-        netlink = Netlink()
+        netlink = Socket()
         self.subject = Device(netlink, "subject")
         self.copy = Device(netlink, "copy")
         self.refcnt_file = "/sys/module/sch_dualpi2/refcnt"
@@ -987,10 +899,10 @@ def xstats_of_idle_qdisc_laid_out_as_documented(bench):
     data = bench.subject.dump()[TCMSG_LEN:]
     xstats = app_of(bench)
     same(find(data, TCA_XSTATS), None, "TCA_XSTATS, the older place of the same")
-    same(xstats[XSTATS_LEN:EXT_XSTATS_OFFSET], bytes(EXT_XSTATS_OFFSET - XSTATS_LEN), "gap")
-    same(struct.unpack_from("=II", xstats, EXT_XSTATS_OFFSET), (EXT_XSTATS_MAGIC, EXT_XSTATS_LEN),
+    same(xstats[XSTATS.size:EXT_OFFSET], bytes(EXT_OFFSET - XSTATS.size), "gap")
+    same(struct.unpack_from("=II", xstats, EXT_OFFSET), (EXT_MAGIC, EXT_XSTATS.size),
          "magic and size")
-    same(xstats[EXT_XSTATS_OFFSET + 8:EXT_XSTATS_OFFSET + EXT_XSTATS_LEN], bytes(EXT_XSTATS_LEN - 8), "own counters")
+    same(xstats[EXT_OFFSET + 8:EXT_OFFSET + EXT_XSTATS.size], bytes(EXT_XSTATS.size - 8), "own counters")
     memory_limit = 2 * FRAME * 10000
     credit = FRAME * (10 - 90)          # in favour of the L4S queue by its greater weight
     same(struct.unpack_from("=8IiIII", xstats), (0,) * 8 + (credit, 0, 0, memory_limit),
@@ -1001,17 +913,17 @@ def xstats_of_idle_qdisc_laid_out_as_documented(bench):
 def stats_attributes_of_idle_qdisc_laid_out_as_documented(bench):
     """They begin where the extension says that it ends, and nothing follows them."""
     bench.subject.start(encode(BY_KEY[1, EXT_HIST_L], 100))
-    found = attributes(app_of(bench)[EXT_XSTATS_OFFSET + EXT_XSTATS_LEN:])
+    found = attributes(app_of(bench)[EXT_OFFSET + EXT_XSTATS.size:])
     same([kind for kind, _ in found],
          [STATS_C | NLA_F_NESTED, STATS_L | NLA_F_NESTED, STATS_OVERLOAD, STATS_LINK], "types")
-    same(found[2][1], bytes(OVERLOAD_LEN), "overload")
+    same(found[2][1], bytes(OVERLOAD.size), "overload")
     # No rate is known, so that NQB may have ten packets.
     same(found[3][1], struct.pack("=4Q6I", 0, 0, 0, 0, 0, 800000, 1200000, 10000, 15140, 0), "link")
     for (_, nest), unit in zip(found, (1 << 16, 1 << 17)):
         queue = attributes(nest)
         same([kind for kind, _ in queue], [QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST], "types of a queue")
-        same(queue[0][1], bytes(COUNTERS_LEN), "counters")
-        same(len(queue[1][1]), DELAY_LEN, "length of the delays")
+        same(queue[0][1], bytes(COUNTERS.size), "counters")
+        same(len(queue[1][1]), DELAY.size, "length of the delays")
         same(struct.unpack("=QQQIIII", queue[1][1])[:5], (0, 0, 0, unit, 96), "delays")
         same(queue[2][1], b"", "histogram without its zeros at the end")
 
@@ -1019,7 +931,7 @@ def stats_attributes_of_idle_qdisc_laid_out_as_documented(bench):
 @test
 def xstats_memory_limit_is_what_options_show(bench):
     bench.subject.start(encode(BY_KEY[0, MEMORY_LIMIT], 4321))
-    same(struct.unpack_from("=I", app_of(bench), XSTATS_LEN - 4)[0], 4321, "memory_limit")
+    same(struct.unpack_from("=I", app_of(bench), XSTATS.size - 4)[0], 4321, "memory_limit")
     same(find(bench.subject.options(), MEMORY_LIMIT), struct.pack("=I", 4321), "TCA_DUALPI2_MEMORY_LIMIT")
 
 

@@ -510,19 +510,13 @@ def wireguard(netns, name, **values):
         allowed = attr(1, struct.pack("H", socket.AF_INET)) + attr(2, bytes(4)) + attr(3, b"\0")
         one = attr(1, key) + attr(4, endpoint) + attr(9 | NESTED, attr(1 | NESTED, allowed))
         body += attr(8 | NESTED, attr(1 | NESTED, one))
-    with in_netns(netns), socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, lib.NETLINK_GENERIC) as sock:
+    with lib.Socket(netns, lib.NETLINK_GENERIC) as sock:
         family, _ = lib.genl_family(sock, "wireguard")
-        flags = lib.NLM_F_REQUEST | (lib.NLM_F_ACK if values else lib.NLM_F_DUMP)
-        sock.send(struct.pack("IHHII", 16 + len(body), family, flags, 1, 0) + body)
-        for kind, _, data in lib._messages(sock):
-            if kind == 2 and (error := -struct.unpack_from("i", data)[0]):
+        if values:
+            if error := sock.request(family, 0, body).error:
                 raise OSError(error, "wireguard")
-            if kind in (2, 3):      # NLMSG_ERROR, NLMSG_DONE
-                return key if peer else None
-            key = lib.attrs(data[4:]).get(4)
-            if key:
-                return key
-    return None
+            return key if peer else None
+        return next(filter(None, (lib.attrs(data[4:]).get(4) for data in sock.dump(family, body))), None)
 
 
 @contextlib.contextmanager

@@ -480,7 +480,7 @@ def prague_connects_again_as_prague_after_a_fallback():
             again = socket.create_server(("10.2.0.1", 0))
         with again:
             # connect() to AF_UNSPEC disconnects.
-            lib._libc.connect(flow.socket.fileno(), struct.pack("H14x", socket.AF_UNSPEC), 16)
+            lib.libc.connect(flow.socket.fileno(), struct.pack("H14x", socket.AF_UNSPEC), 16)
             expect_equal(flow.chosen(), "prague", "congestion control of a socket that is not connected")
             flow.socket.settimeout(10)
             flow.socket.connect(again.getsockname())
@@ -544,7 +544,7 @@ class ChosenByBpf:
     def bpf(self, command, form, *values):
         """bpf(2)."""
         data = struct.pack(form, *values).ljust(120, b"\0")
-        done = lib._libc.syscall(self.SYSCALL, command, data, len(data))
+        done = lib.libc.syscall(self.SYSCALL, command, data, len(data))
         if done < 0:
             raise Failure(f"bpf({command}): {os.strerror(ctypes.get_errno())}")
         return done

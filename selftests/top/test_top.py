@@ -19,7 +19,7 @@ import tempfile
 import unittest.mock
 
 import payload
-from payload import app, enum, layout, queue
+from payload import HEADER, app, enum, queue
 
 sys.dont_write_bytecode = True
 sys.path[:0] = [payload.TOOLS, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib")]
@@ -79,10 +79,10 @@ def layouts_are_those_of_the_header():
                          ("tc_dualpi2_counters", stats.COUNTERS), ("tc_dualpi2_delay", stats.DELAY + stats.DELAY_32),
                          ("tc_dualpi2_overload", stats.OVERLOAD + stats.OVERLOAD_32),
                          ("tc_dualpi2_link", stats.LINK + stats.LINK_32)):
-        equal([field for field, _ in layout(name)], list(fields), name)
-        wide = sum(form == "Q" for _, form in layout(name))
-        equal(all(form == "Q" for _, form in layout(name)[:wide]), True, name + " has its u64 first")
-    equal([field for field, _ in layout("tc_dualpi2_ext_xstats") if "." not in field],
+        layout = HEADER.layout(name)
+        equal(layout.names, tuple(fields), name)
+        equal(layout.format.lstrip("=Q").count("Q"), 0, name + " has its u64 first")
+    equal([field for field in HEADER.layout("tc_dualpi2_ext_xstats").names if "." not in field],
           ["magic", "size", *stats.EXT_XSTATS, *stats.EXT_XSTATS_32])
     for name, value in (("TCA_DUALPI2_STATS_C", stats.STATS_C), ("TCA_DUALPI2_STATS_L", stats.STATS_L),
                         ("TCA_DUALPI2_STATS_OVERLOAD", stats.STATS_OVERLOAD),
@@ -100,7 +100,7 @@ def layouts_are_those_of_the_header():
 @test
 def every_field_is_read_from_its_place():
     def numbered(name, first):
-        return {field: first + index for index, (field, _) in enumerate(layout(name)) if field != "pad"}
+        return {field: first + index for index, field in enumerate(HEADER.layout(name).names) if field != "pad"}
 
     counters = {"c": numbered("tc_dualpi2_counters", 1000), "l": numbered("tc_dualpi2_counters", 2000)}
     xstats, overload = numbered("tc_dualpi2_xstats", 1), numbered("tc_dualpi2_overload", 50)
@@ -148,7 +148,7 @@ def unknown_attributes_are_skipped():
 
 @test
 def longer_and_shorter_structs_are_read():
-    counters = payload.pack("tc_dualpi2_counters", {"arrived_not_ect": 5, "dropped_purge_bytes": 6})
+    counters = payload.pack("counters", arrived_not_ect=5, dropped_purge_bytes=6)
     for data, last in ((counters + b"\xff" * 16, 6), (counters[:-8], None), (counters[:-3], None),
                        (counters[:8], None)):
         nest = payload.attr(enum("TCA_DUALPI2_QUEUE_COUNTERS"), data)
@@ -425,15 +425,16 @@ def overload_is_told_in_words():
 def busy_entry(**given):
     """An entry with as long values as there can be."""
     number = 2**61
-    counters = {field: number for field, _ in layout("tc_dualpi2_counters")}
+    counters = dict.fromkeys(HEADER.layout("tc_dualpi2_counters").names, number)
 
     def dump(some):
         return [qdisc(app(xstats={"prob": some & 0x7fffffff}, ext={"prob_c": 0x12345678, "prob_cl": 0xffffffff},
                           c=queue({name: some for name in counters}, {"max_ns": 10**10}, hist_of({95: some})),
                           l=queue({name: some for name in counters}, {"max_ns": 10**10}, hist_of({7: some})),
                           overload={"count": 2**63, "start_ns": 1, "duration_ns": 2**63},
-                          link=dict({name: some for name, form in layout("tc_dualpi2_link") if form == "Q"},
-                                    burst_ns=2**32 - 1, ramp_min_ns=999_999_999, ramp_max_ns=2**32 - 1)),
+                          link=dict({name: some for name, form in HEADER.layout("tc_dualpi2_link").fields
+                                     if form == "Q"}, burst_ns=2**32 - 1, ramp_min_ns=999_999_999,
+                                    ramp_max_ns=2**32 - 1)),
                       device="wlxf4f26d1b2c3d", handle=0xffff0000, parent=0xfffeffff, **given)]
 
     found = watched(dump(0), dump(10**9 + 7), dump(number))[0]
@@ -581,7 +582,7 @@ def message(kind=b"dualpi2", ifindex=1, handle=0x100000, late=0):
     """RTM_NEWQDISC; late: of so many dumps before."""
     stats2 = payload.attr(1, struct.pack("=QI", 5, 6)) + payload.attr(4, app())
     return (36, 2, struct.pack("=BxxxiIII", 0, ifindex, handle, ROOT, 1) + payload.attr(1, kind + b"\0") +
-            payload.attr(7, stats2, True), late)
+            payload.attr(7 | 0x8000, stats2), late)
 
 
 DONE = (3, 2, struct.pack("=i", 0))
@@ -650,9 +651,9 @@ def lost_reports_are_told():
 @test
 def report_is_decoded_and_module_may_come_anew():
     def family(command, number, group):
-        groups = payload.attr(1, payload.attr(1, b"overload\0") + payload.attr(2, struct.pack("=I", group)), True)
+        groups = payload.attr(1 | 0x8000, payload.attr(1, b"overload\0") + payload.attr(2, struct.pack("=I", group)))
         return (16, 0, struct.pack("=BBH", command, 2, 0) + payload.attr(1, struct.pack("=H", number)) +
-                payload.attr(2, b"dualpi2\0") + payload.attr(7, groups, True))
+                payload.attr(2, b"dualpi2\0") + payload.attr(7 | 0x8000, groups))
 
     def report_(number):
         def at(name, data):
