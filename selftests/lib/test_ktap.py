@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: quick
 """test_ktap.py - what the harness prints and its exit codes, of small programs that are written here."""
 
 import os
