@@ -67,7 +67,7 @@ build/fuzz/%: selftests/fuzz/%.c include/uapi/linux/dualpi2.h
 
 # It has the front end's tests in it, for their stand-ins for tc.
 build/fuzz/tc_line: selftests/fuzz/tc_line.c iproute2-patch/tc/q_dualpi2.c iproute2-patch/tc/tc_plugin.h \
-		iproute2-patch/tests/test_q_dualpi2.c include/uapi/linux/dualpi2.h
+		selftests/tc/test_q_dualpi2.c include/uapi/linux/dualpi2.h
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -g -O2 -Wall -Wextra -Werror -Wno-unused-function \
 		-fsanitize=address,undefined,float-cast-overflow,float-divide-by-zero -fno-sanitize-recover=all \
@@ -127,7 +127,7 @@ rpm:
 	scripts/rpm.sh
 
 packages-check:
-	scripts/test-packages.sh
+	selftests/packages/test_packages.sh
 
 style:
 	scripts/style.sh

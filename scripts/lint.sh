@@ -15,6 +15,8 @@
 set -uo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
+# shellcheck source=scripts/ktap.sh
+. "$(dirname "$0")/ktap.sh"
 cd "$DUALPI2_ROOT" || exit 1
 
 kernel=6.1
@@ -61,7 +63,7 @@ include=(-std=gnu11 -DDUALPI2_PLUGIN -Iinclude/uapi -Iextra/include/uapi -Iiprou
 mapfile -t core < <(files iproute2-patch/tc/q_dualpi2.c 'extra/tc/*.c')
 [ ${#core[@]} -gt 0 ] || die "git lists no file in $DUALPI2_ROOT; is it a clone, and yours?"
 # unit.c includes the others of its directory; trace_pc is a part of a module.
-mapfile -t programs < <(files 'iproute2-patch/tc/*.c' 'iproute2-patch/tests/*.c' 'extra/tc/*.c' 'extra/tests/*.c' 'selftests/*.c' |
+mapfile -t programs < <(files 'iproute2-patch/tc/*.c' 'selftests/tc/*.c' 'extra/tc/*.c' 'extra/tests/*.c' 'selftests/*.c' |
 	grep -vE '^selftests/(unit/test_|fuzz/trace_pc/|prague/tcp_prague)')
 
 each() { # COMMAND... : for each program
@@ -153,7 +155,7 @@ checkpatch() {
 	checkpatch_of "$kernels" "${list[@]}"
 	mapfile -t list < <(files 'include/uapi/*.h' 'extra/include/uapi/*.h')
 	checkpatch_of "$kernels,LINE_SPACING" "${list[@]}"
-	mapfile -t list < <(files 'iproute2-patch/tests/*.c' 'extra/tests/*.c' 'selftests/*.[ch]')
+	mapfile -t list < <(files 'selftests/tc/*.c' 'extra/tests/*.c' 'selftests/*.[ch]')
 	checkpatch_of "$kernels,PREFER_KERNEL_TYPES,PREFER_DEFINED_ATTRIBUTE_MACRO,STRCPY,NEW_TYPEDEFS,VOLATILE,LONG_LINE,LONG_LINE_STRING,SPLIT_STRING,LINE_SPACING,SUSPECT_CODE_INDENT,UNNECESSARY_PARENTHESES,MULTISTATEMENT_MACRO_USE_DO_WHILE" "${list[@]}"
 }
 # The words: ECT is a codepoint, CoNEXT a conference, bu and TE are macros of the man page, parms of the kernel's ABI, an OLT ends fibres.
@@ -191,19 +193,12 @@ for rule in "${rules[@]}"; do
 done
 wait
 
-number=0 failed=''
-echo "KTAP version 1"
-echo "1..${#rules[@]}"
+plan "${#rules[@]}"
 for rule in "${rules[@]}"; do
-	number=$((number + 1))
 	[ ! -e "$work/$rule.note" ] || sed 's/^/# /' "$work/$rule.note"
-	if [ -s "$work/$rule.found" ]; then
-		failed=1
-		head -n 40 "$work/$rule.found" | sed 's/^/# /'
-		echo "not ok $number $rule"
-	else
-		echo "ok $number $rule"
-	fi
+	code=0
+	[ ! -s "$work/$rule.found" ] || code=1
+	result "$rule" "$code" "$(head -n 40 "$work/$rule.found")"
 done
 echo "# smatch: neither Debian nor PyPI has it, so it did not run"
 [ -z "$failed" ]

@@ -27,6 +27,8 @@
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
+# shellcheck source=scripts/ktap.sh
+. "$(dirname "$0")/ktap.sh"
 
 suites=(bullseye bookworm bookworm-backports trixie trixie-backports forky sid)
 jobs_at_once=2
@@ -178,13 +180,16 @@ as_table() {
 }
 
 as_ktap() { # TOTAL
-	echo "KTAP version 1"
-	echo "1..$1"
-	awk -F '\t' '
-		{ name = NR " - builds_on_" $1 }
-		$4 == "ok" { print "ok " name; next }
-		$4 ~ /^not fetched/ { print "ok " name " # SKIP " $4; next }
-		{ print "# " $4; print "not ok " name }'
+	local release verdict code
+	plan "$1"
+	while IFS=$'\t' read -r release _ _ verdict _; do
+		case $verdict in
+		ok) code=0 ;;
+		'not fetched'*) code=77 ;;
+		*) code=1 ;;
+		esac
+		result "builds_on_$release" "$code" "$verdict"
+	done
 }
 
 if [ -n "$refresh" ] || [ -z "$(find "$known" -size +0 -mmin "-$max_age_minutes" 2>/dev/null)" ]; then list_releases; fi

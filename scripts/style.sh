@@ -7,22 +7,17 @@
 set -uo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
+# shellcheck source=scripts/ktap.sh
+. "$(dirname "$0")/ktap.sh"
 cd "$DUALPI2_ROOT" || exit 1
 
-total=0 failed=0
 # rule NAME COMMAND...: the rule holds if the command prints nothing.
 rule() {
-	local name=$1 found
+	local name=$1 found code=0
 	shift
-	total=$((total + 1))
-	found=$("$@" 2>&1)
-	if [ -n "$found" ]; then
-		failed=$((failed + 1))
-		printf '%s\n' "$found" | head -n 20 | sed 's/^/# /'
-		echo "not ok $total $name"
-	else
-		echo "ok $total $name"
-	fi
+	found=$("$@" 2>&1 | head -n 20)
+	[ -z "$found" ] || code=1
+	result "$name" "$code" "$found"
 }
 
 files() { git ls-files --cached --others --exclude-standard -- "$@"; }
@@ -46,10 +41,14 @@ python() { files "*.py" scripts/run tools/dualpi2 tools/dualpi2-top | xargs "$DU
 one_version() { files | grep -vxE 'sch_dualpi2\.c|scripts/requirements\.txt' | xargs grep -nF "$(version)"; }
 blanks() { files | grep -vE '\.(png|patch)$|/corpus/|^LICENSES/' | xargs grep -nE '[[:blank:]]+$'; }
 hosts() { files | grep -vE '^(docs/|README|LICENSES/)' | xargs grep -nE 'https?://[a-z.]*(debian|pypi|pythonhosted|npmjs)'; }
+# Test results are printed by scripts/ktap.sh and selftests/lib/ktap.py; in C by unit.c and test_q_dualpi2.c.
+writers() {
+	files '*.py' '*.sh' scripts/run | grep -vxE 'scripts/(ktap|style)\.sh|selftests/lib/(test_)?ktap\.py' |
+		xargs grep -nE '^[^#]*(echo|print[a-z]*)[ (]*[a-z]*["'"'"'](not )?ok[ "'"'"']|(echo|print[a-z]*)[ (]*f?["'"'"']1\.\.'
+}
 conformance() { "$DUALPI2_CACHE/venv/bin/python" scripts/conformance.py --check; }
 
-echo "KTAP version 1"
-echo "1..11"
+plan 12
 rule "version_tests_only_in_compat" versions
 rule "algorithm_without_kernel_glue" glue
 rule "file_scope_names_have_the_prefix" prefix
@@ -61,4 +60,5 @@ rule "no_blanks_at_line_ends" blanks
 rule "no_archive_address_written_down" hosts
 rule "version_in_one_place" one_version
 rule "conformance_page_is_up_to_date" conformance
-[ "$failed" -eq 0 ]
+rule "ktap_comes_from_one_writer_in_each_language" writers
+[ -z "$failed" ]

@@ -2,7 +2,7 @@
 /*
  * Self-check of the tc plugins of csaqm, vdq_csaqm and ppv: arguments go in, netlink
  * bytes come out, and the other way round.  What tc exports is replaced by the stubs
- * of iproute2-patch/tests/test_q_dualpi2.c; the last tests run the tc of this machine.
+ * of selftests/tc/test_q_dualpi2.c; the last tests run the tc of this machine.
  *
  * Numbers of attributes are written out here: they are the ABI, and this is the
  * place that notices when one moves.  Limits are those of the kernel's headers.
@@ -10,7 +10,7 @@
  * usage: test_tc MAN-PAGE-OF-CSAQM MAN-PAGE-OF-PPV DIRECTORY-OF-PLUGINS
  */
 #define main dualpi2_unused_main
-#include "../../iproute2-patch/tests/test_q_dualpi2.c"
+#include "../../selftests/tc/test_q_dualpi2.c"
 #undef main
 
 #include <sys/wait.h>

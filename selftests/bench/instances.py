@@ -39,6 +39,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 
+from ktap import report  # noqa: E402
 from netlink import (NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLMSG_DONE, RTM_DELQDISC, RTM_GETQDISC,      # noqa: E402
                      RTM_NEWQDISC, TCA_KIND, Socket, align, attr, tcmsg)
 
@@ -440,16 +441,7 @@ def judge(args):
         fail(f"the plugin counted {len(counts)} times, not {result['marks']}; run scripts/bench.sh instances again")
     none = min(result["none"], key=lambda n: executed(counts, n["counts"]))
     lines, verdicts = tables(result, none, counts), checks(result, none, counts)
-    if args.ktap:
-        print(f"KTAP version 1\n1..{len(verdicts)}")
-    print("\n".join(f"# {line}".rstrip() if args.ktap else line for line in lines))
-    for number, (name, good) in enumerate(verdicts, 1):
-        name += f" on {result['kernel']}"
-        if args.ktap:
-            print(f"{'' if good else 'not '}ok {number} {name}")
-        elif not good:
-            print(f"FAILED: {name}")
-    return 0 if all(good for _, good in verdicts) else 1
+    return report([(f"{name} on {result['kernel']}", good) for name, good in verdicts], lines, args.ktap)
 
 
 def main():

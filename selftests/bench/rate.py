@@ -24,6 +24,10 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+
+from ktap import report  # noqa: E402
+
 DEV = "rate0"
 HERE, THERE, PORT = "192.0.2.1", "192.0.2.2", 9
 ETH, IP_UDP, MTU = 14, 28, 1500
@@ -319,17 +323,8 @@ def main():
                 found[framing, gso, rate] = {s: measure(s, rate, framing, gso, args.packets) for s in subjects}
     lines = table(found, subjects)
     judged = {key: by["dualpi2"] for key, by in found.items() if "dualpi2" in by}
-    if args.ktap:
-        print(f"KTAP version 1\n1..{len(judged)}")
-    print("\n".join(f"# {line}".rstrip() if args.ktap else line for line in lines))
-    for number, (key, figures) in enumerate(judged.items(), 1):
-        framing, gso, rate = key
-        name = f"shaper_is_exact_and_has_no_burst {framing or 'raw'} gso-{gso} {rate}"
-        if args.ktap:
-            print(f"{'' if good(figures) else 'not '}ok {number} {name}")
-        elif not good(figures):
-            print(f"FAILED: {name}: {figures}")
-    return 0 if all(map(good, judged.values())) else 1
+    return report([(f"shaper_is_exact_and_has_no_burst {framing or 'raw'} gso-{gso} {rate}", good(figures))
+                   for (framing, gso, rate), figures in judged.items()], lines, args.ktap)
 
 
 if __name__ == "__main__":

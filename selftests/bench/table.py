@@ -19,6 +19,10 @@ import re
 import statistics
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+
+from ktap import report  # noqa: E402
+
 MOST = 15
 # What vdq_csaqm may cost, in what ours with its shaper does.
 COMPANION_MOST, SHAPER = 2, "bandwidth 1tbit"
@@ -312,15 +316,7 @@ def main():
             lines += save_baseline(args.save_baseline, checking)
     except BadInputError as error:
         sys.exit(f"bench: {error}")
-    if args.ktap:
-        print(f"KTAP version 1\n1..{len(checks)}")
-    print("\n".join(f"# {line}".rstrip() if args.ktap else line for line in lines))
-    for number, (name, good) in enumerate(checks, 1):
-        if args.ktap:
-            print(f"{'' if good else 'not '}ok {number} {name}")
-        elif not good:
-            print(f"FAILED: {name}")
-    return 0 if all(good for _, good in checks) else 1
+    return report(checks, lines, args.ktap)
 
 
 if __name__ == "__main__":

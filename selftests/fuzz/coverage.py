@@ -17,6 +17,10 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
+
+from ktap import report  # noqa: E402
+
 HOOK = "__sanitizer_cov_trace_pc"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # The tracepoint is the kernel's macros.
@@ -195,18 +199,11 @@ def main():
             counts[part + " reached"] += 1
         else:
             missed.append((part, f"{place} {function}"))
-    print("KTAP version 1\n1..2")
-    print(f"# maps of {len(paths)} programs")
-    for part, text in missed:
-        print(f"# not reached, {part} path: {text}")
-    good = True
-    for number, (part, name) in enumerate((("packet", "packet_path_blocks_all_reached"),
-                                           ("control", "control_path_blocks_all_reached")), 1):
-        ok = counts[part] > 0 and counts[part] == counts[part + " reached"]
-        good &= ok
-        print(f"# {counts[part + ' reached']} of {counts[part]} blocks of the {part} path")
-        print(f"{'ok' if ok else 'not ok'} {number} {name}")
-    return 0 if good else 1
+    lines = [f"maps of {len(paths)} programs", *(f"not reached, {part} path: {text}" for part, text in missed),
+             *(f"{counts[part + ' reached']} of {counts[part]} blocks of the {part} path"
+               for part in ("packet", "control"))]
+    return report([(f"{part}_path_blocks_all_reached", counts[part] > 0 and counts[part] == counts[part + " reached"])
+                   for part in ("packet", "control")], lines)
 
 
 if __name__ == "__main__":

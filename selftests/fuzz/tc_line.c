@@ -11,7 +11,7 @@
  * of options that a kernel could send, that their text leads to the same ones.
  *
  * It is not a test of tc: what tc exports is replaced by the stubs of
- * iproute2-patch/tests/test_q_dualpi2.c, none of which can end the program.
+ * selftests/tc/test_q_dualpi2.c, none of which can end the program.
  *
  * usage: tc_line [CORPUS-DIRECTORY]
  *
@@ -22,7 +22,7 @@
  * DUALPI2_FUZZ_LINES: number of command lines, 1000000; DUALPI2_FUZZ_SEED.
  */
 #define main dualpi2_unused_main
-#include "../../iproute2-patch/tests/test_q_dualpi2.c"
+#include "../tc/test_q_dualpi2.c"
 #undef main
 
 #include <ctype.h>

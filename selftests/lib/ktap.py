@@ -18,6 +18,7 @@ each(cases, about=(), name=str, needs=None)     registers a test for each case, 
 expect(condition, text) expect_equal(got, want, what) expect_between(got, low, high, what); assert works, too
 note(text)              a diagnostic line, printed before the result
 Skip(reason)            raise it where the test cannot run; in prepare(), the program ends with exit code 4
+report(verdicts, lines=())  prints verdicts that a program has made by itself
 main(needs=(), prepare=None, finish=None)   runs the tests and exits; needs: marks of tests that have none of their own
 
 Marks, several in one string: "virtual_time ext"
@@ -167,6 +168,23 @@ def _chosen(patterns):
                    for part in patterns)
 
     return [function for function in _tests if not patterns or matches(function.__name__)]
+
+
+def report(verdicts, lines=(), as_ktap=True):
+    """Print what a program has judged, [(name, good)], below some lines; return its exit code.
+
+    Without as_ktap only the lines and what failed.
+    """
+    if as_ktap:
+        print(f"KTAP version 1\n1..{len(verdicts)}")
+    for line in lines:
+        print(f"# {line}".rstrip() if as_ktap else line)
+    for number, (name, good) in enumerate(verdicts, 1):
+        if as_ktap:
+            print(f"{'' if good else 'not '}ok {number} {name}")
+        elif not good:
+            print(f"FAILED: {name}")
+    return 0 if all(good for _, good in verdicts) else 1
 
 
 def main(needs=(), prepare=None, finish=None):

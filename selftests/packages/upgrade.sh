@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# upgrade.sh - the part of scripts/test-packages.sh that needs a running kernel: the installed module
+# upgrade.sh - the part of selftests/packages/test_packages.sh that needs a running kernel: the installed module
 # under traffic, its upgrade while in use, its removal. Run in a test machine, which it changes.
 #
 # usage: upgrade.sh OLD-VERSION NEW-VERSION DIRECTORY-OF-NEW-PACKAGES in-tree|alone
@@ -9,7 +9,7 @@
 # /opt/sch_dualpi2.ko is the new version as DKMS built it in this tree before: make hands that out,
 # because to compile it again takes minutes under emulation. All else of DKMS and dpkg is real.
 #
-# Prints "ok NAME", "not ok NAME" and comments; in-tree: the kernel has a module of that name too.
+# Prints "passed NAME", "failed NAME" and comments; in-tree: the kernel has a module of that name too.
 
 # shellcheck disable=SC2317 # most is called by name
 
@@ -22,11 +22,11 @@ check() { # NAME COMMAND...
 	shift
 	if "$@" >/tmp/check 2>&1; then
 		[ $((SECONDS - began)) -lt 20 ] || echo "# the next one took $((SECONDS - began)) s"
-		echo "ok $name"
+		echo "passed $name"
 	else
 		failed=1
 		sed 's/^/# /' /tmp/check | tail -n 25
-		echo "not ok $name"
+		echo "failed $name"
 	fi
 }
 loaded() { echo "loaded: $(cat /sys/module/sch_dualpi2/version)"; [ "$(cat /sys/module/sch_dualpi2/version)" = "$1" ]; }

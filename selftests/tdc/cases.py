@@ -546,7 +546,7 @@ OUR_OWN_CASES = [
     rejected("d3b7", "overhead 255 ether-vlan", "-64 to 256",
              "ether-vlan: it leads to overhead 259, which is not in range; expected -64 to 256"),
     rejected("d3b9", "nqb 45,0x2d", "once", 'nqb: "45,0x2d" has 45 twice; expected once'),
-    silent("d3bd", "presets are those of cake", f"{ROOT}/iproute2-patch/tests/presets_as_cake.sh"),
+    silent("d3bd", "presets are those of cake", f"{ROOT}/selftests/tc/presets_as_cake.sh"),
     accepted("d3c9", "unlimited bypass", {"bandwidth": 0, "bypass": True}),
     instead("d3c2", "no_bypass", "bypass"),
     added("d3c3", "bypass shown with the others is restored from its text",

@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check needs=plain,tc,source,iproute2 -- --newest
+# suite: long needs=plain,tc,source,iproute2
 #
 # test-iproute2.sh - does the patch for each release of iproute2 apply, build without warnings, and
 # give a tc that passes our tc-testing cases, the newest also the kernel's? All are tested in one
@@ -9,28 +11,27 @@
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../../scripts/common.sh"
+# shellcheck source=scripts/ktap.sh
+. "$(dirname "$0")/../../scripts/ktap.sh"
 
 suites=(bullseye bookworm trixie forky)
 outdir=$DUALPI2_ROOT/build/iproute2
 
-echo "1..${#suites[@]}"
-number=0 failed='' patched=()
+plan "${#suites[@]}"
+patched=()
 for suite in "${suites[@]}"; do
-	number=$((number + 1)) code=0
+	code=0
 	name="iproute2_of_${suite}_takes_the_patch_and_builds_without_warnings"
 	patch=$("$DUALPI2_ROOT/scripts/iproute2.sh" --suite "$suite" "$outdir") || code=$?
 	case $code in
 	0)
 		version=${patch##*-iproute2-}
 		patched+=("$outdir/tc-${version%.patch}")
-		echo "ok $number - $name"
+		result "$name" 0
 		;;
-	77) echo "ok $number - $name # SKIP the mirror lists its source but does not have it" ;;
-	*)
-		echo "not ok $number - $name"
-		failed=1
-		;;
+	77) result "$name" 77 "the mirror lists its source but does not have it" ;;
+	*) result "$name" 1 ;;
 	esac
 done
 [ ${#patched[@]} -gt 0 ] || die "no tc was built; see the messages above"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check needs=6.1-headers
 #
 # test-rpm.sh - are the RPMs that rpm.sh builds on Debian sound? They are installed into an empty
 # directory, without their scripts; the module is built from there as DKMS does it, and the plugin is
@@ -9,9 +10,9 @@
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../../scripts/common.sh"
 # shellcheck source=scripts/ktap.sh
-. "$(dirname "$0")/ktap.sh"
+. "$(dirname "$0")/../../scripts/ktap.sh"
 
 assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" --headers 6.1)
 eval "$assignments"
@@ -73,8 +74,7 @@ rebuilds() {
 	[ "$(find "$work/again/RPMS" -name '*.rpm' | wc -l)" -ge 2 ]
 }
 
-echo "KTAP version 1"
-echo "1..11"
+plan 11
 check rpms_are_built builds
 check rpms_have_the_version_of_the_module has_version
 check rpms_name_no_machine names_no_machine

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check needs=6.1-headers,iproute2
 #
 # test-openwrt.sh - as much of packaging/openwrt as can be tested without OpenWrt: the package's Makefile
 # with stand-ins for OpenWrt's, which build for a Debian kernel, and patch-tc.sh on a stand-in for its tree.
@@ -9,9 +10,9 @@
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../../scripts/common.sh"
 # shellcheck source=scripts/ktap.sh
-. "$(dirname "$0")/ktap.sh"
+. "$(dirname "$0")/../../scripts/ktap.sh"
 
 assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" --headers 6.1)
 eval "$assignments"
@@ -107,8 +108,7 @@ wants_its_release() { # another than the archive in dl/
 	[[ $said == *"run: make -C $top package/iproute2/download" ]]
 }
 
-echo "KTAP version 1"
-echo "1..$((8 + ${#suites[@]}))"
+plan $((8 + ${#suites[@]}))
 check openwrt_module_has_the_version_of_the_source says "package kmod-sched-dualpi2-oot $(version)-1 GPL-2.0-only"
 check openwrt_module_conflicts_with_openwrts_own says 'conflicts kmod-sched-dualpi2'
 check openwrt_module_is_packed_from_the_build_directory says "files $build/sch_dualpi2.ko"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check needs=roots:bullseye-test,roots:bookworm-test,roots:trixie-test,roots:forky-test
 #
 # test-plugin.sh - does the one tc plugin that "make plugin" builds load in the tc of every Debian
 # release, and work there? Each tc runs in the userland of its own release (root.sh test), without a
@@ -14,7 +15,9 @@
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../../scripts/common.sh"
+# shellcheck source=scripts/ktap.sh
+. "$(dirname "$0")/../../scripts/ktap.sh"
 
 releases=(bullseye bookworm trixie forky)
 oldest_glibc=2.31
@@ -41,21 +44,15 @@ trap 'rm -rf "$work"' EXIT
 data=$DUALPI2_ROOT/build/plugin-test
 mkdir -p "$data/old"
 "${CC:-cc}" -std=gnu11 -O2 -Wall -Wextra -fPIC -shared -DDUALPI2_PLUGIN "-I$DUALPI2_ROOT/include/uapi" \
-	"-I$DUALPI2_ROOT/iproute2-patch/tc" -o "$data/old/q_dualpi2.so" "$DUALPI2_ROOT/iproute2-patch/tests/old/q_dualpi2.c"
+	"-I$DUALPI2_ROOT/iproute2-patch/tc" -o "$data/old/q_dualpi2.so" "$DUALPI2_ROOT/selftests/tc/old/q_dualpi2.c"
 for age in old new link; do
-	base64 -d "$DUALPI2_ROOT/iproute2-patch/tests/recorded/$age.b64" >"$data/$age.nl"
+	base64 -d "$DUALPI2_ROOT/selftests/tc/recorded/$age.b64" >"$data/$age.nl"
 done
 
-number=0 failed=''
-result() { # NAME WHAT-WAS-WRONG
-	number=$((number + 1))
-	if [ -n "$2" ]; then
-		printf '%s\n' "$2" | sed 's/^/# /'
-		echo "not ok $number - $1"
-		failed=1
-	else
-		echo "ok $number - $1"
-	fi
+verdict() { # NAME WHAT-IS-WRONG
+	local code=0
+	[ -z "$2" ] || code=1
+	result "$1" "$code" "$2"
 }
 
 # What the plugin binds to outside of libc, and up to which version of libc it binds.
@@ -124,13 +121,12 @@ added=('recur hist_c 64us hist_l 8us overload_report 1s ' ' arrived 2246 (227744
 link=('bandwidth 10Mbit overhead 22 mpu 64 noatm ingress nqb 45,46 burst_max 8ms' 'drain_rate 10Mbit throttled ' 'nqb_arrived ')
 basic=("${known[0]}" "${known[3]}")
 
-echo "KTAP version 1"
-echo "1..$((1 + ${#releases[@]} * tests_per_release))"
+plan $((1 + ${#releases[@]} * tests_per_release))
 wrong=''
 [ -n "$glibc" ] || wrong="$plugin binds to no version of glibc; is it a shared library?"
 [ "$(printf '%s\n' "$glibc" "$oldest_glibc" | sort -V | tail -n 1)" = "$oldest_glibc" ] ||
 	wrong="it needs glibc $glibc: $(objdump -T "$plugin" | grep -F "GLIBC_$glibc")"
-result "plugin_needs_no_glibc_after_$oldest_glibc" "$wrong"
+verdict "plugin_needs_no_glibc_after_$oldest_glibc" "$wrong"
 
 for release in "${releases[@]}"; do
 	root=$("$DUALPI2_ROOT/scripts/root.sh" "$release" test)
@@ -147,32 +143,32 @@ for release in "${releases[@]}"; do
 	nm -D --defined-only "$root$path" | awk '{ sub(/@.*/, "", $NF); print $NF }' | sort -u >"$work/exported"
 	wrong=$(comm -23 "$work/wanted" "$work/exported")
 	[ -s "$work/wanted" ] || wrong="the plugin uses nothing of tc"
-	result "plugin_in_tc_of_${release}_finds_every_function" "${wrong:+not exported by tc: $wrong}"
-	result "plugin_in_tc_of_${release}_gives_its_help" "$(unlike help 1 '[ ramp TIME ]' '[ l4s | no_l4s ]')"
-	result "plugin_in_tc_of_${release}_refuses_an_unknown_option" \
+	verdict "plugin_in_tc_of_${release}_finds_every_function" "${wrong:+not exported by tc: $wrong}"
+	verdict "plugin_in_tc_of_${release}_gives_its_help" "$(unlike help 1 '[ ramp TIME ]' '[ l4s | no_l4s ]')"
+	verdict "plugin_in_tc_of_${release}_refuses_an_unknown_option" \
 		"$(unlike wrong_option 1 'dualpi2: "ramps" is not an option; expected one of:')"
-	result "plugin_in_tc_of_${release}_refuses_a_wrong_value" \
+	verdict "plugin_in_tc_of_${release}_refuses_a_wrong_value" \
 		"$(unlike wrong_value 1 'dualpi2: ramp: "3parsecs" is not a time; expected 0us to 4.294967s')"
 	# Derived values are reported; then the kernel answers, which may know no dualpi2.
-	result "plugin_in_tc_of_${release}_takes_options" "$(unlike good_value '[02]' \
+	verdict "plugin_in_tc_of_${release}_takes_options" "$(unlike good_value '[02]' \
 		'dualpi2: max_rtt 60ms typical_rtt 10ms: target 10ms tupdate 10ms alpha 0.277344 beta 5.000000')"
 	wrong=$(unlike new_plugin_old 0 "${known[@]}")$(diff <(section old_plugin_old) <(section new_plugin_old)) || true
-	result "plugin_in_tc_of_${release}_shows_of_an_older_module_all_that_the_older_plugin_does" "$wrong"
+	verdict "plugin_in_tc_of_${release}_shows_of_an_older_module_all_that_the_older_plugin_does" "$wrong"
 	wrong=$(unlike old_plugin_new 0 "${known[@]}" "${added[@]:5}")$(lacking old_plugin_new new_plugin_new)
-	result "older_plugin_in_tc_of_${release}_shows_all_that_it_knows_of_a_newer_module" "$wrong"
+	verdict "older_plugin_in_tc_of_${release}_shows_all_that_it_knows_of_a_newer_module" "$wrong"
 	wrong=$(unlike new_plugin_new 0 "${known[@]}" "${added[@]}")
 	# Of a class the block of its queue, so that there are two of each, and one of what is common.
 	[ "$(section new_plugin_new | grep -cE '^(L4S|Classic): ')$(section new_plugin_new | grep -c '^prob_c ')" = 41 ] ||
 		wrong+="not two blocks of each queue: $(section new_plugin_new)"
-	result "plugin_in_tc_of_${release}_shows_all_of_a_newer_module_and_its_classes" "$wrong"
-	result "plugin_in_tc_of_${release}_shows_the_link" "$(unlike new_plugin_link 0 "${link[@]}")"
+	verdict "plugin_in_tc_of_${release}_shows_all_of_a_newer_module_and_its_classes" "$wrong"
+	verdict "plugin_in_tc_of_${release}_shows_the_link" "$(unlike new_plugin_link 0 "${link[@]}")"
 	# From 6.18 on tc has a front end of its own, which knows what the struct of Linux says.
 	[ "$release" != forky ] || basic+=("$options" 'ecn_mark 580 step_mark 165' 'memory_used 131328 (max 573696)')
 	wrong=$(unlike no_plugin_old 0 "${basic[@]}")$(unlike no_plugin_new 0 "${basic[@]}" "${added[@]:5}")
-	result "tc_of_${release}_without_a_plugin_shows_the_basic_statistics_of_either_module" "$wrong"
+	verdict "tc_of_${release}_without_a_plugin_shows_the_basic_statistics_of_either_module" "$wrong"
 	# That all this is the plugin's, and not that of a tc which has our front end built in.
 	wrong=''
 	! section without_plugin | grep -q 'no_l4s: duplicate' || wrong="tc $version knows our options without the plugin"
-	result "tc_of_${release}_without_the_plugin_has_not_our_options" "$wrong"
+	verdict "tc_of_${release}_without_the_plugin_has_not_our_options" "$wrong"
 done
 [ -z "$failed" ]

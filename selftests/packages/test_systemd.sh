@@ -4,7 +4,7 @@
 #
 # test_systemd.sh - `dualpi2 up --persist` on a machine with systemd, which is booted twice. KTAP on stdout.
 # A fresh Debian 12 (root.sh bookworm bare) gets systemd and our package, and its own kernel, udev and modprobe do
-# the rest. Not here: how DKMS builds the module (scripts/test-packages.sh); a built one takes its place.
+# the rest. Not here: how DKMS builds the module (selftests/packages/test_packages.sh); a built one takes its place.
 #
 # usage: test_systemd.sh          on the host, as root; needs the network for Debian's packages, once
 #        test_systemd.sh boot N   in the machine, what is tested at its first and second boot
@@ -22,11 +22,11 @@ check() { # NAME COMMAND...
 	local name=$1
 	shift
 	if ("$@") >/tmp/check 2>&1; then
-		echo "ok $name"
+		echo "passed $name"
 	else
 		failed=1
 		tail -n 25 /tmp/check | sed 's/^/# /'
-		echo "not ok $name"
+		echo "failed $name"
 	fi
 }
 eventually() { # COMMAND...: within five minutes, which is much where processors are emulated and shared
@@ -147,6 +147,8 @@ fi
 
 # shellcheck source=scripts/common.sh
 . "$(dirname "$(realpath "$0")")/../../scripts/common.sh"
+# shellcheck source=scripts/ktap.sh
+. "$DUALPI2_ROOT/scripts/ktap.sh"
 set -e
 [ "$(id -u)" = 0 ] || die "it installs in a Debian tree; run as root"
 module=${DUALPI2_MODULE:-$DUALPI2_ROOT/build/6.1/sch_dualpi2.ko}
@@ -176,7 +178,7 @@ trap 'exit 143' TERM HUP
 in_tree() { "$DUALPI2_ROOT/scripts/in-root.sh" --scratch "$scratch" "$tree" bash -euo pipefail -c "$1"; }
 install_all() {
 	# shellcheck disable=SC2016 # for the shell in the tree
-	in_tree "cache=$cache deb=$build/deb module=$module kernel=$kernel self=$DUALPI2_ROOT/selftests/operator/test_systemd.sh"'
+	in_tree "cache=$cache deb=$build/deb module=$module kernel=$kernel self=$DUALPI2_ROOT/selftests/packages/test_systemd.sh"'
 		printf "%s \"%s\";\n" Dir::Cache::archives $cache/archives Dir::State::lists $cache/lists APT::Sandbox::User root \
 			APT::Keep-Downloaded-Packages true Acquire::Languages none Acquire::Retries 3 >/etc/apt/apt.conf.d/99test
 		echo force-unsafe-io >/etc/dpkg/dpkg.cfg.d/test
@@ -238,25 +240,23 @@ boot() { # N
 	child=''
 }
 
-total=0 bad=0
-echo "KTAP version 1"
+plan
 for n in 1 2; do
 	say "boot $n"
 	boot "$n"
 	log=$scratch/upper/opt/dualpi2-test/$n.log
 	if [ ! -e "${log%.log}.code" ]; then
 		tail -n 20 "$build/console-$n.log" | tr -d '\r' | sed 's/^/# /'
-		total=$((total + 1)) bad=$((bad + 1))
-		echo "not ok $total boot_${n}_ends"
+		result "boot_${n}_ends" 1
 		[ -e "$log" ] || continue
 	fi
 	while IFS= read -r line; do
 		case $line in
-		'ok '*) total=$((total + 1)) && echo "ok $total ${line#ok }" ;;
-		'not ok '*) total=$((total + 1)) bad=$((bad + 1)) && echo "not ok $total ${line#not ok }" ;;
+		'passed '*) result "${line#passed }" 0 ;;
+		'failed '*) result "${line#failed }" 1 ;;
 		*) echo "# ${line#\# }" ;;
 		esac
 	done <"$log"
 done
-echo "1..$total"
-[ "$bad" -eq 0 ]
+plan "$number"
+[ -z "$failed" ]

@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: check needs=roots:bookworm-bare,packages -- --no-machine bookworm
+# suite: long needs=packages
 #
 # test-packages.sh - build the Debian packages, install them on fresh installations of Debian, use
 # them there, upgrade and remove them, and see what is said when something is missing. KTAP on stdout.
@@ -12,7 +14,9 @@
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../../scripts/common.sh"
+# shellcheck source=scripts/ktap.sh
+. "$(dirname "$0")/../../scripts/ktap.sh"
 
 releases=("$@")
 [ ${#releases[@]} -gt 0 ] || releases=(bullseye bookworm trixie forky)
@@ -40,16 +44,6 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-total=0 failed=0
-result() { # NAME CODE
-	total=$((total + 1))
-	if [ "$2" -eq 0 ]; then
-		echo "ok $total ${release:+${release}_}$1"
-	else
-		failed=$((failed + 1))
-		echo "not ok $total ${release:+${release}_}$1"
-	fi
-}
 # try NAME COMMAND...: a test; the end of its output is shown if it fails.
 try() {
 	local name=$1 code=0 began=$SECONDS
@@ -59,8 +53,7 @@ try() {
 	code=$?
 	set -e
 	sed -n 's/^NOTE /# /p' "$build/log"
-	[ "$code" -eq 0 ] || tail -n 30 "$build/log" | sed 's/^/# /'
-	result "$name" "$code"
+	result "${release:+${release}_}$name" "$code" "$(cat "$build/log")"
 	say "${release:+$release: }$name, $((SECONDS - began)) s"
 }
 
@@ -316,13 +309,12 @@ machine_tests() {
 	machine >"$build/machine.log" 2>"$build/machine.err" || code=$?
 	while read -r line; do
 		case $line in
-		'ok '*) result "${line#ok }" 0 ;;
-		'not ok '*) result "${line#not ok }" 1 ;;
+		'passed '*) result "${release}_${line#passed }" 0 ;;
+		'failed '*) result "${release}_${line#failed }" 1 ;;
 		'#'*) echo "$line" ;;
 		esac
 	done <"$build/machine.log"
-	[ "$code" -eq 0 ] || tail -n 15 "$build/machine.err" | sed 's/^/# /'
-	result machine "$code"
+	result "${release}_machine" "$code" "$(tail -n 15 "$build/machine.err")"
 	say "$release: machine, $((SECONDS - began)) s"
 }
 
@@ -389,7 +381,7 @@ reproducible() {
 }
 
 release=''
-echo "KTAP version 1"
+plan
 "$DUALPI2_ROOT/scripts/deb.sh" "$new" >/dev/null
 "$DUALPI2_ROOT/scripts/deb.sh" --version "$old_version" "$old" >/dev/null
 try packages_are_reproducible reproducible
@@ -397,5 +389,5 @@ try plugin_needs_no_new_libc needs_no_new_libc
 for release in "${releases[@]}"; do
 	test_release
 done
-echo "1..$total"
-[ "$failed" -eq 0 ]
+plan "$number"
+[ -z "$failed" ]

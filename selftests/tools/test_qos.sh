@@ -15,24 +15,13 @@
 set -uo pipefail
 ROOT=${DUALPI2_ROOT:-$(cd "$(dirname "$0")/../.." && pwd -P)}
 QOS=$ROOT/tools/dualpi2.qos
+# shellcheck source=scripts/ktap.sh
+. "$ROOT/scripts/ktap.sh"
 work=$(mktemp -d)
 trap 'ip netns del sqm-test 2>/dev/null; rm -rf "$work"' EXIT
 # A test machine has it there.
 busybox=$(command -v busybox || ls /run/busybox 2>/dev/null)
-total=0 failed=0 within=()
-
-check() { # NAME COMMAND...
-	local name=$1
-	shift
-	total=$((total + 1))
-	if ("$@") >"$work/log" 2>&1; then
-		echo "ok $total $name"
-	else
-		failed=$((failed + 1))
-		sed 's/^/# /' "$work/log" | tail -n 25
-		echo "not ok $total $name"
-	fi
-}
+within=()
 
 # sqm-scripts' part: what it sets, which functions it has, and in which order it calls ours.
 mkdir "$work/sqm"
@@ -189,12 +178,12 @@ real_refused() { # tc without our options
 	! TC_LIB_DIR=/nonexistent start UPLINK=20000 DOWNLINK=9000 && grep "^error: dualpi2 is refused on wan: install" "$work/sqm.log"
 }
 
-echo "KTAP version 1"
 if [ -z "$busybox" ]; then
-	echo "1..1"
-	echo "not ok 1 busybox_is_there # run scripts/setup.sh"
+	plan 1
+	result busybox_is_there 1 "run scripts/setup.sh"
 	exit 1
 fi
+plan
 if [ "${1-}" = --real ]; then
 	# In a test machine.
 	[ -e /sys/module/sch_dualpi2 ] || { [ -z "${DUALPI2_TRACE_PC-}" ] || insmod "$DUALPI2_TRACE_PC"; insmod "${DUALPI2_MODULE:?}"; } || exit 1
@@ -215,5 +204,5 @@ else
 	check qos_configured_qdisc_does_not_matter configured_qdisc
 	check qos_refusal_is_told refused
 fi
-echo "1..$total"
-[ "$failed" -eq 0 ]
+plan "$number"
+[ -z "$failed" ]

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: quick
 #
-# run.sh - the self-check of the tc front end, with sanitizers. KTAP on stdout.
+# test_tc.sh - the self-check of the tc front end, with sanitizers. KTAP on stdout.
 # It needs a compiler and no root, no tc and no kernel. CC names the compiler.
 #
-# usage: run.sh
+# usage: test_tc.sh
 
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd -P)
@@ -18,7 +19,7 @@ compile() {
 		-DDUALPI2_PLUGIN "-I$root/include/uapi" "-I$patch/tc" "$@"
 }
 # The front end of the version before the statistics had attributes: it has to go on working.
-compile -Ddualpi2_qdisc_util=dualpi2_old_qdisc_util -c -o "$work/old.o" "$patch/tests/old/q_dualpi2.c"
-compile -o "$work/test_q_dualpi2" "$patch/tests/test_q_dualpi2.c" "$patch/tc/q_dualpi2.c" "$work/old.o"
-base64 -d "$patch/tests/recorded/link.b64" >"$work/recording"
+compile -Ddualpi2_qdisc_util=dualpi2_old_qdisc_util -c -o "$work/old.o" "$root/selftests/tc/old/q_dualpi2.c"
+compile -o "$work/test_q_dualpi2" "$root/selftests/tc/test_q_dualpi2.c" "$patch/tc/q_dualpi2.c" "$work/old.o"
+base64 -d "$root/selftests/tc/recorded/link.b64" >"$work/recording"
 "$work/test_q_dualpi2" "$patch/man/man8/tc-dualpi2.8" "$patch/bash-completion/tc-dualpi2" "$work/recording"
