@@ -32,8 +32,8 @@ from collections import namedtuple
 
 from ktap import Failure
 
-ROOT = os.environ.get("DUALPI2_ROOT") or os.path.dirname(os.path.dirname(
-    os.path.dirname(os.path.abspath(__file__))))
+_SELFTESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.environ.get("DUALPI2_ROOT") or os.path.dirname(_SELFTESTS)
 CLONE_NEWNET = 0x40000000
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -68,11 +68,13 @@ class Header:
     def __init__(self, *paths):
         self.text = ""
         for path in paths:
-            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+            # Beside installed tests, where there is no repository.
+            root = ROOT if os.path.exists(os.path.join(ROOT, path)) else _SELFTESTS
+            with open(os.path.join(root, path), encoding="utf-8") as file:
                 self.text += file.read()
         self.code = re.sub(r"/\*.*?\*/", "", self.text, flags=re.S)
         self.defines = dict(re.findall(r"^#define\s+(\w+)[ \t]+(.*\S)", self.code, re.M))
-        self.numbers = {"true": 1, "false": 0, "U32_MAX": 2**32 - 1, "S32_MAX": 2**31 - 1}
+        self.numbers = {"true": 1, "false": 0, "U32_MAX": 2**32 - 1, "U64_MAX": 2**64 - 1}
         for body in re.findall(r"^enum[^{;]*\{(.*?)\}", self.code, re.M | re.S):
             value = -1
             for item in filter(None, map(str.strip, body.split(","))):

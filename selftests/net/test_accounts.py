@@ -23,6 +23,7 @@ import time
 import frames
 import lib
 from lib import ECT1, NOT_ECT, each, expect, expect_equal, pack, test
+from options import OPTIONS, outside, some_value
 from trees import CALM, ECNS, HARSH, Mix, Tree
 
 PARENTS = ("tbf", "htb", "hfsc", "drr", "qfq", "ets", "prio", "netem", "mq")
@@ -398,34 +399,8 @@ def whole_options(tree):
     return next(q["options"] for q in lib.qdisc_dump(tree.netns, "d0") if q["kind"] == "dualpi2")
 
 
-VALID = {
-    "limit": (1, 20000), "memory_limit": (1, 2**32 - 1), "target": (1, 4294967), "tupdate": (100, 4294967),
-    "alpha": (1, 2**31 - 1), "beta": (1, 2**31 - 1), "step_thresh_pkts": (1, 2**32 - 2),
-    "step_thresh_us": (0, 4294967), "min_qlen_step": (0, 2**32 - 1), "coupling": (1, 255),
-    "drop_overload": (0, 1), "drop_early": (0, 1), "c_protection": (0, 100), "ecn_mask": (1, 3),
-    "split_gso": (0, 1), "l4s": (0, 1), "ramp_us": (0, 4294967), "signal": (0, 1),
-    "p_cmax": (0, 100), "hist_c": (1, 16384), "hist_l": (1, 16384), "overload_report": (100000, 2**32 - 1),
-    "bandwidth": (1000, 125000000000), "framing": (0, 3), "overhead": (-64, 256), "mpu": (0, 256), "ingress": (0, 1),
-    "nqb": (0, 2**64 - 1), "burst_max": (0, 100000), "bypass": (0, 1),
-}
-# One step outside; those not named here take every value of their type.
-INVALID = {
-    "limit": (0,), "memory_limit": (0,), "target": (0, 4294968), "tupdate": (0, 99, 4294968),
-    "alpha": (0, 2**31), "beta": (0, 2**31), "step_thresh_pkts": (0, 2**32 - 1), "step_thresh_us": (4294968,),
-    "coupling": (0,), "drop_overload": (2, 255), "drop_early": (2, 255), "c_protection": (101, 255),
-    "ecn_mask": (0, 4, 255), "split_gso": (2, 255), "l4s": (2, 255), "ramp_us": (4294968,), "signal": (2, 255),
-    "p_cmax": (101, 255), "hist_c": (0, 16385), "hist_l": (0, 16385), "overload_report": (1, 99999),
-    "bandwidth": (1, 999, 125000000001), "framing": (4, 255), "overhead": (-65, 257), "mpu": (257,),
-    "ingress": (2, 255), "burst_max": (100001,), "bypass": (2, 255),
-}
-
-
-def some_value(rng, name):
-    """Valid; half of them near the ends, where arithmetic breaks."""
-    low, high = VALID[name]
-    if rng.random() < 0.5:
-        return rng.choice((low, min(low + 1, high), max(high - 1, low), high))
-    return int(low + (high - low) * rng.random() ** 4)
+# Packets of a limit that some test reaches.
+VALID = OPTIONS | {"limit": OPTIONS["limit"]._replace(greatest=20000)}
 
 
 @test("house style 4")
@@ -434,9 +409,9 @@ def change_refused_under_traffic_changes_nothing():
     rng = random.Random(3)
     with Tree("htb", "2mbit", limit=500, memory_limit=10**6) as tree:
         tried = 0
-        for name, values in INVALID.items():
-            for value in values:
-                good = {other: some_value(rng, other) for other in rng.sample(sorted(set(VALID) - {name}), 8)}
+        for name, option in OPTIONS.items():
+            for value in outside(option):
+                good = {other: some_value(rng, VALID[other]) for other in rng.sample(sorted(set(VALID) - {name}), 8)}
                 if "step_thresh_us" in good:
                     good.pop("step_thresh_pkts", None)
                 if name.startswith("step_thresh"):
@@ -456,7 +431,8 @@ def change_refused_under_traffic_changes_nothing():
 
 def random_change(rng, tree, without=()):
     """Change one to six options, return what was asked for."""
-    knobs = {name: some_value(rng, name) for name in rng.sample(sorted(set(VALID) - set(without)), rng.randint(1, 6))}
+    names = rng.sample(sorted(set(VALID) - set(without)), rng.randint(1, 6))
+    knobs = {name: some_value(rng, VALID[name]) for name in names}
     if "step_thresh_us" in knobs:
         knobs.pop("step_thresh_pkts", None)
     # These exclude each other, whichever was there before.

@@ -43,6 +43,7 @@ from lib import (
     shared_net,
     test,
 )
+from options import OPTIONS, outside, some_value
 from trees import CALM, ECNS, UDP_SEGMENT, Tree
 
 MS, SEC = 1000000, 1000000000
@@ -940,26 +941,23 @@ def bursts_are_not_tolerated_where_they_are_not_wanted():
 
 # Options
 
-def link_options(st):
-    return tuple(st["knobs"][name] for name in
-                 ("bandwidth", "framing", "overhead", "mpu", "ingress", "nqb", "burst_max"))
+LINK_OPTIONS = {name: OPTIONS[name] for name in
+                ("bandwidth", "framing", "overhead", "mpu", "ingress", "nqb", "burst_max")}
 
 
-DEFAULT = (0, RAW, 0, 0, 0, 1 << NQB, 5000)
+def link_options(knobs):
+    return {name: knobs[name] for name in LINK_OPTIONS}
 
 
 @test("options")
 def options_shown_and_set_again_change_no_byte():
     rng = random.Random(5)
     with Wire(calm=False) as wire:
-        expect_equal(link_options(wire.stats()), DEFAULT, "defaults")
+        defaults = {name: option.default for name, option in LINK_OPTIONS.items()}
+        expect_equal(link_options(wire.stats()["knobs"]), defaults, "defaults")
         for _ in range(200):
-            knobs = {"bandwidth": rng.choice((0, 1000, 125000000000, rng.randrange(1000, 10**9))),
-                     "framing": rng.choice((RAW, NOATM, ATM, PTM)), "overhead": rng.choice((-64, -1, 0, 1, 256)),
-                     "mpu": rng.choice((0, 64, 256)), "ingress": rng.randrange(2),
-                     "nqb": rng.choice((0, 1 << 45, 2**64 - 1, rng.getrandbits(64))),
-                     "burst_max": rng.choice((0, 1, 5000, 100000))}
-            some = {name: knobs[name] for name in rng.sample(list(knobs), rng.randint(1, len(knobs)))}
+            some = {name: rng.choice((defaults[name], some_value(rng, LINK_OPTIONS[name])))
+                    for name in rng.sample(list(LINK_OPTIONS), rng.randint(1, len(LINK_OPTIONS)))}
             before = wire.stats()["knobs"]
             wire.change(**some)
             now = wire.stats()["knobs"]
@@ -968,7 +966,7 @@ def options_shown_and_set_again_change_no_byte():
                 want["framing"] = NOATM
             if want["framing"] == RAW:
                 want["overhead"] = want["mpu"] = 0
-            expect_equal({name: now[name] for name in knobs}, {name: want[name] for name in knobs}, f"after {some}")
+            expect_equal(link_options(now), link_options(want), f"after {some}")
             shown = wire.options()
             expect_equal(wire.request(shown), (0, ""), "what was shown, set again")
             expect_equal(wire.options(), shown, "what is shown then")
@@ -982,16 +980,13 @@ def options_shown_and_set_again_change_no_byte():
 
 @test("options")
 def options_out_of_range_are_refused_and_change_nothing():
-    ranges = {"bandwidth": (1, 999, 125000000001, 2**63, 2**64 - 1), "framing": (4, 255),
-              "overhead": (-65, 257, 2**31 - 1, -2**31), "mpu": (257, 2**32 - 1), "ingress": (2, 255),
-              "burst_max": (100001, 2**32 - 1)}
     with Wire(bandwidth=bits(4e6), framing=ATM, overhead=40, mpu=3, ingress=1, nqb=7, burst_max=9) as wire:
         before = wire.options()
-        for name, values in ranges.items():
-            for value in values:
+        for name, option in LINK_OPTIONS.items():
+            for value in outside(option):
                 number, text = wire.request(pack(target=1, **{name: value}))
                 expect_equal(number, 22, f"error of {name} {value}")
-                expect(text.startswith("dualpi2: " + name.replace("_", " ").split()[0]), f"{name} {value}: {text!r}")
+                expect_equal(text, f"dualpi2: {option.word} must be {option.range}", f"text of {name} {value}")
                 expect_equal(wire.options(), before, f"options after {name} {value} was refused")
         for name, (kind, form) in lib.EXT_KNOBS.items():
             good = lib.attr(kind, struct.pack(form, wire.stats()["knobs"][name]))

@@ -13,6 +13,9 @@ must leave the whole dump as it was, byte for byte. No tc stands in between: the
 kernel's own.
 
 It sends no packet. What an option does to packets, and what tc makes of these messages, is tested elsewhere.
+
+KNOBS is written by hand, the only such table of the options in the tests in Python. The one that other tests use
+(selftests/lib/options.py) is read from the sources of the module, and is compared with KNOBS here.
 """
 import ctypes
 import errno
@@ -33,6 +36,7 @@ from netlink import (
 )
 from netlink import attr as nla
 from netlink import attr_list as attributes
+from options import OPTIONS
 
 # include/uapi/linux/dualpi2.h
 LIMIT, MEMORY_LIMIT, TARGET, TUPDATE, ALPHA, BETA, STEP_PKTS, STEP_US, MIN_QLEN_STEP = range(1, 10)
@@ -61,7 +65,7 @@ KNOBS = (
          ("step_thresh", "1 to 4294967294 packets")),
     Knob("step_thresh_us", 0, STEP_US, 4, 0, TIME_MAX_US, 1000,
          ("step_thresh", "at most 4294967 us")),
-    Knob("min_qlen_step", 0, MIN_QLEN_STEP, 4, 0, U32_MAX, 0, ("min_qlen_step", None)),
+    Knob("min_qlen_step", 0, MIN_QLEN_STEP, 4, 0, U32_MAX, 0, ("min_qlen_step", "a number of packets")),
     Knob("coupling_factor", 0, COUPLING, 1, 1, 255, 2, ("coupling_factor", "1 to 255")),
     Knob("drop_overload", 0, DROP_OVERLOAD, 1, 0, 1, 1,
          ("drop_overload", "0 (overflow) or 1 (drop_on_overload)")),
@@ -452,6 +456,17 @@ def knob_tests():
 
 
 knob_tests()
+
+
+@test
+def options_of_the_sources_are_those_of_this_table(_):
+    rows = [(o.name if o.word == "step_thresh" else o.word, o.ext, o.number, struct.calcsize("=" + o.format), o.least,
+             o.greatest, o.default, (o.word, o.range)) for o in OPTIONS.values()]
+    same([row[0] for row in rows], [knob.name for knob in KNOBS], "options")
+    for row, knob in zip(rows, KNOBS):
+        same(row, tuple(knob), knob.name)
+    same([(o.ext, o.number) for o in OPTIONS.values() if o.or_zero], [(1, number) for number in OR_ZERO],
+         "options that may be 0")
 
 
 # The faults of the in-tree qdisc that show in this interface, by their number.
