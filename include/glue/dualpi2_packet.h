@@ -64,10 +64,12 @@ static inline u32 dualpi2_ip_offset(const struct sk_buff *skb)
 						      skb_network_offset(skb);
 }
 
-/* Offset of what follows the VLAN tags of an Ethernet frame.  Where the frame
- * carries tags in band, the network header is not to be trusted: after a bridge
- * took an outer tag out of the frame it is at the inner tag, and on a VLAN
- * device without REORDER_HDR it is behind it.
+/* Offset of what follows the VLAN tags of an Ethernet frame, for frames whose network
+ * header is not to be trusted.  Where the frame carries tags in band, that header is
+ * at the inner tag after a bridge took out the outer one, and behind the tag on a
+ * VLAN device without REORDER_HDR.  Packet sockets put it 4 bytes too far back on a
+ * VLAN device whose lower device has no tag offload, before "vlan: fix
+ * skb_under_panic and races when toggling HW VLAN offload" (6.1.191).
  *
  * Return: offset from skb->data and the type in *proto, or -1.
  */
@@ -126,7 +128,8 @@ static __always_inline int dualpi2_plain_dsfield(const struct sk_buff *skb)
 	const u8 *ip = skb_network_header(skb);
 	int len = skb_tail_pointer(skb) - ip;
 
-	if (unlikely(ip < skb->data))
+	/* Behind an Ethernet header or at once; a negative offset is a large one here. */
+	if (unlikely((size_t)(ip - skb->data) > ETH_HLEN))
 		return -1;
 	if (likely(skb->protocol == htons(ETH_P_IP))) {
 		if (unlikely(len < (int)sizeof(struct iphdr) ||
@@ -159,7 +162,8 @@ static inline int dualpi2_read_dsfield(const struct sk_buff *skb, struct dualpi2
 	/* Some kernels have no type for what a packet socket sends on a VLAN
 	 * device (5.10): then the frame says it.
 	 */
-	if (eth_type_vlan(proto) || !proto)
+	if (eth_type_vlan(proto) || !proto ||
+	    (offset > ETH_HLEN && skb->dev && skb->dev->type == ARPHRD_ETHER))
 		offset = dualpi2_skip_tags(skb, &proto);
 	if (offset >= 0 && proto == htons(ETH_P_PPP_SES))
 		offset = dualpi2_skip_pppoe(skb, offset, &proto);
