@@ -386,8 +386,10 @@ def tunnel_CASE_with_gso_inside_outer_marked_segments_equal(tunnel):
                 wanted += 10
             after, before = ([f for f in tun.all(wait) if len(f) > tunnel.head + 500 and frames.number_of(f) is None]
                              for tun, wait in ((rig.out, 4), (rig.ref, 0.1)))
-            if not before and os.uname().release.startswith("5.10."):
-                raise lib.Skip(f"no segment leaves {tunnel.name} of 5.10, on the device without an AQM neither")
+            if not before and not after:
+                # Before "ip6_gre: fix hardware header length for NBMA tunnels" (6.1.188), ip6gretap drops what a
+                # packet socket gives it to split.
+                raise lib.Skip(f"no segment leaves {tunnel.name}: none reaches the mirror before the AQM either")
             at = tunnel.head + (ETH_HLEN if tunnel.ether else 0)
             # Those of one codepoint are in one queue and keep their order.
             before_by, after_by = ({ecn: [f for f in got if frames.ecn_of(f[at:], 0) == ecn] for ecn in range(4)}
