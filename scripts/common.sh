@@ -22,9 +22,15 @@ stop_jobs() {
 	wait
 }
 
+# locked SUITE NAME: the lines of packages.lock for a package, or for src:PACKAGE, the preferred version first.
+locked() { awk -v suite="$1" -v name="$2" '$1 == suite && $2 == name' "$DUALPI2_ROOT/scripts/packages.lock"; }
+
+# is_unlocked SUITE NAME: was it fetched in a version that packages.lock does not have?
+is_unlocked() { grep -q -s -F -- "$1 $2 " "$DUALPI2_CACHE/unlocked"; }
+
 # retry N COMMAND [ARGS]: up to N attempts, waiting 2, 4, 8 ... s between them.
 # What the command printed on stderr is shown only once, after the last failure.
-# Returns the command's own code.
+# Returns the command's own code. A missing program is not looked for again.
 retry() {
 	local attempts=$1 attempt=1 delay=2 rc log
 	shift
@@ -33,8 +39,8 @@ retry() {
 		rc=0
 		"$@" 2>"$log" || rc=$?
 		[ "$rc" -ne 0 ] || break
-		if [ "$attempt" -ge "$attempts" ]; then
-			say "failed $attempts times (last code $rc): $*"
+		if [ "$attempt" -ge "$attempts" ] || [ "$rc" = 126 ] || [ "$rc" = 127 ]; then
+			say "failed in attempt $attempt of $attempts (code $rc): $*"
 			sed 's/^/  | /' "$log" >&2
 			break
 		fi

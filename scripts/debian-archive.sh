@@ -5,13 +5,18 @@
 # It keeps its own apt state in the cache directory, takes the mirror from the machine's apt
 # configuration, and changes nothing on the machine. It does not install.
 #
-# usage: debian-archive.sh [--to DIR] SUITE download PACKAGE...   .deb files into DIR (default: .)
-#        debian-archive.sh [--to DIR] SUITE source PACKAGE...     unpacked source trees into DIR
-#        debian-archive.sh SUITE names REGEX                      package names that match
-#        debian-archive.sh SUITE depends PACKAGE                  names of the packages it depends on
-#        debian-archive.sh SUITE sources                          lines for sources.list, read without error
-#        debian-archive.sh SUITE keys                             directory of the keys that sign them
+# usage: debian-archive.sh [--refresh] [--to DIR] SUITE download PACKAGE...   .deb files into DIR (default: .)
+#        debian-archive.sh [--refresh] [--to DIR] SUITE source PACKAGE...     unpacked source trees into DIR
+#        debian-archive.sh [--refresh] SUITE names REGEX        package names that match
+#        debian-archive.sh [--refresh] SUITE depends PACKAGE    names of the packages it depends on
+#        debian-archive.sh [--refresh] SUITE versions NAME      of a package or src:PACKAGE: version and archive, newest first
+#        debian-archive.sh [--refresh] SUITE lock NAME VERSION  the lines of packages.lock for it
+#        debian-archive.sh [--refresh] SUITE sources            lines for sources.list, read without error
+#        debian-archive.sh [--refresh] SUITE keys               directory of the keys that sign them
+#          --refresh  read the package lists again, which otherwise are read once a day
 #
+# What is fetched has the version in scripts/packages.lock, if the mirror has that, and the checksum. Otherwise the
+# newest version is fetched and listed in the cache directory, in "unlocked"; with DUALPI2_LOCKED=1 that is an error.
 # DUALPI2_MIRROR and DUALPI2_SECURITY_MIRROR override the mirrors found.
 
 set -euo pipefail
@@ -20,9 +25,13 @@ set -euo pipefail
 
 max_age_minutes=1440
 
-usage() { die "$1; usage: debian-archive.sh [--to DIR] SUITE download|source|names|depends|sources|keys [ARGUMENT...]"; }
+usage() { die "$1; usage: debian-archive.sh [--refresh] [--to DIR] SUITE download|source|names|depends|versions|lock|sources|keys [ARGUMENT...]"; }
 
-to=.
+refresh='' to=.
+if [ "${1-}" = --refresh ]; then
+	refresh=1
+	shift
+fi
 if [ "${1-}" = --to ]; then
 	[ $# -ge 2 ] || usage "--to needs a directory"
 	to=$2
@@ -33,7 +42,7 @@ suite=$1 action=$2
 shift 2
 [[ $suite =~ ^[a-z-]+$ ]] || usage "'$suite' is not a suite's name"
 case $action in
-download | source | names | depends) [ $# -ge 1 ] || usage "$action needs an argument" ;;
+download | source | names | depends | versions | lock) [ $# -ge 1 ] || usage "$action needs an argument" ;;
 sources | keys) ;;
 *) usage "unknown action '$action'" ;;
 esac
@@ -141,21 +150,74 @@ update() {
 	die "cannot read the package lists of $suite; see the messages above, check the network and the suite's name"
 }
 
-[ -n "$(find "$state/updated" -mmin "-$max_age_minutes" 2>/dev/null)" ] || update
+if [ -n "$refresh" ] || [ -z "$(find "$state/updated" -mmin "-$max_age_minutes" 2>/dev/null)" ]; then update; fi
 
-fetch() ( # DIR download|source PACKAGE...
+versions() { # NAME
+	local kind=Packages
+	[[ $1 != src:* ]] || kind=Sources
+	apt-cache "${apt_options[@]}" madison "${1#src:}" | awk -v kind="$kind" '$NF == kind && !seen[$3]++ { print $3, $6 }'
+}
+
+lock() { # NAME VERSION
+	if [[ $1 == src:* ]]; then
+		apt-cache "${apt_options[@]}" showsrc --only-source "${1#src:}" |
+			awk -v version="$2" -v line="$suite $1 $2" '
+				/^Version: / { wanted = $2 == version }
+				/^[^ ]/ { sums = /^Checksums-Sha256:/ }
+				/^ / && sums && wanted && !/[.]asc$/ { print line, $3, $1 }'
+	else
+		apt-cache "${apt_options[@]}" show "$1=$2" |
+			awk -v line="$suite $1 $2" '
+				/^Filename: / { sub(/.*\//, ""); file = $0 }
+				/^SHA256: / { sum = $2 }
+				END { if (sum) print line, file, sum }'
+	fi
+}
+
+# What to ask apt for: the version in packages.lock that the suite has.
+choose() { # PACKAGE...
+	local name version known prefix=''
+	[ "$action" = download ] || prefix=src:
+	chosen=()
+	for name; do
+		known=$(versions "$prefix$name")
+		version=$(locked "$suite" "$prefix$name" |
+			awk 'NR == FNR { known[$1] = 1; next } known[$3] { print $3; exit }' <(echo "$known") -)
+		(
+			flock 9
+			touch "$DUALPI2_CACHE/unlocked"
+			sed -i "\\,^$suite $prefix$name ,d" "$DUALPI2_CACHE/unlocked"
+			[ -n "$version" ] || echo "$suite $prefix$name ${known%% *}" >>"$DUALPI2_CACHE/unlocked"
+		) 9>"$DUALPI2_CACHE/unlocked.lock"
+		if [ -z "$version" ] && [ -n "$known" ]; then
+			say "warning: $prefix$name ${known%% *} of $suite is not in packages.lock"
+			[ "${DUALPI2_LOCKED-}" != 1 ] || die "fetch nothing that is not locked; run scripts/lock.sh, or unset DUALPI2_LOCKED"
+		fi
+		chosen+=("$name${version:+=$version}")
+	done
+}
+
+verify() ( # DIR: its files have the checksums in packages.lock, as far as they are there
+	cd "$1" || exit
+	awk -v suite="$suite" 'NR == FNR { here[$0] = 1; next } $1 == suite && here[$4] { print $5 "  " $4 }' \
+		<(find . -maxdepth 1 -type f -printf '%f\n') "$DUALPI2_ROOT/scripts/packages.lock" | sort -u |
+		{ sums=$(cat); [ -z "$sums" ] || sha256sum --check --quiet <<<"$sums" >&2; }
+)
+
+fetch() ( # DIR download|source OPTION... (what was chosen)
 	cd "$1" || exit
 	shift
-	apt-get "${apt_options[@]}" -q --only-source "$@" >"$state/download.log"
+	apt-get "${apt_options[@]}" -q --only-source "$@" "${chosen[@]}" >"$state/download.log"
 )
 
 # A mirror may lack the small archive of Debian's own changes: the upstream source is what is wanted.
-upstream_source() ( # PACKAGE...
+upstream_source() (
 	scratch=$(mktemp -d "$state/source.XXXXXX")
 	trap 'rm -rf "$scratch"' EXIT
-	fetch "$scratch" source --tar-only "$@" 2>>"$state/download.err" || exit
+	fetch "$scratch" source --tar-only 2>>"$state/download.err" || exit
 	for tarball in "$scratch"/*.orig.tar.?z*; do
 		[ -e "$tarball" ] || exit 1
+		verify "$scratch" || exit
 		tar -x -f "$tarball" -C "$to"
 		say "the mirror lacks Debian's changes: unpacked ${tarball##*/} alone"
 	done
@@ -172,6 +234,8 @@ keys)
 names)
 	apt-cache "${apt_options[@]}" pkgnames | grep -E -- "$1" || true
 	;;
+versions) versions "$1" ;;
+lock) lock "$@" ;;
 depends)
 	apt-cache "${apt_options[@]}" depends --important "$1" | sed -n 's/^ *|\{0,1\}Depends: //p'
 	;;
@@ -179,10 +243,12 @@ download | source)
 	[ "$action" = download ] || command -v dpkg-source >/dev/null ||
 		die "dpkg-source is missing; run scripts/setup.sh"
 	# A list read earlier may name files that the mirror has since replaced.
-	fetch "$to" "$action" "$@" 2>"$state/download.err" ||
-		{ update && fetch "$to" "$action" "$@" 2>"$state/download.err"; } ||
-		{ [ "$action" = source ] && upstream_source "$@"; } ||
-		retry 3 fetch "$to" "$action" "$@" ||
+	choose "$@"
+	fetch "$to" "$action" 2>"$state/download.err" ||
+		{ update && choose "$@" && fetch "$to" "$action" 2>"$state/download.err"; } ||
+		{ [ "$action" = source ] && upstream_source; } ||
+		retry 3 fetch "$to" "$action" ||
 		die "cannot fetch $* from $suite; see the messages above"
+	verify "$to" || die "$* of $suite has not the checksum in packages.lock; remove the files in $to and run again"
 	;;
 esac

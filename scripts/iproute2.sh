@@ -23,7 +23,6 @@ usage='usage: iproute2.sh [--refresh] [--tree DIR]... [--suite SUITE]... [OUTDIR
 patch=$DUALPI2_ROOT/iproute2-patch
 cache=$DUALPI2_CACHE/iproute2
 outdir=$DUALPI2_ROOT/build/iproute2
-max_age_minutes=1440
 trees=() suites=() refresh='' named=1
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -139,14 +138,15 @@ import() { # TREE REPOSITORY
 }
 
 # The tree of a suite, with its stock tc built, so that only what we change has to be. Returns 77
-# where the mirror lists a source that it does not have, and does not ask again for a day.
+# where the mirror lists a source that it does not have, and asks again only for --refresh.
 import_suite() ( # SUITE
 	repository=$cache/$1 missing=$cache/$1.missing
 	exec 7>"$repository.lock"
 	flock 7
+	lock=$(locked "$1" src:iproute2)
 	if [ -z "$refresh" ]; then
-		[ ! -e "$repository/.git/dualpi2-version" ] || return 0
-		[ -z "$(find "$missing" -mmin "-$max_age_minutes" 2>/dev/null)" ] || return 77
+		[ ! -e "$repository/.git/dualpi2-lock" ] || [ "$(cat "$repository/.git/dualpi2-lock")" != "$lock" ] || return 0
+		[ ! -e "$missing" ] || return 77
 	fi
 	say "fetching iproute2 of $1"
 	rm -f "$missing"
@@ -162,6 +162,7 @@ import_suite() ( # SUITE
 	import "$tree" "$repository.new"
 	cd "$repository.new"
 	build "$repository.log"
+	echo "$lock" >.git/dualpi2-lock
 	rm -rf "$repository"
 	mv "$repository.new" "$repository"
 )

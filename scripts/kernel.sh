@@ -5,7 +5,9 @@
 # Nothing is installed on this machine: the packages are only unpacked. A kernel of our own is debug-kernel.sh's work.
 #
 # usage: kernel.sh [--refresh] [--headers] X.Y|SUITE/RELEASE|debug|plain    6.1, bullseye/5.10.0-46-amd64
+#        kernel.sh --packages SUITE/RELEASE                                 only names what it would fetch
 #
+# Of X.Y it is the first release in packages.lock that the mirror has; if it has none, the newest.
 # Prints, for eval: KREL (release), KIMG (image), KMODS (its modules), KDIR (build directory for
 # make -C), KCC (the compiler that built it) and KDEBIAN (the Debian release whose tools can build
 # for it, see root.sh). --refresh looks for a newer build of the kernel; with --headers there is no
@@ -15,12 +17,13 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-usage='usage: kernel.sh [--refresh] [--headers] X.Y|SUITE/RELEASE|debug|plain'
-refresh='' parts=kernel
+usage='usage: kernel.sh [--refresh] [--headers | --packages] X.Y|SUITE/RELEASE|debug|plain'
+refresh='' parts=kernel only_names=''
 while [[ ${1-} == --* ]]; do
 	case $1 in
 	--refresh) refresh=1 ;;
 	--headers) parts=headers ;;
+	--packages) only_names=1 ;;
 	*) die "unknown option '$1'; $usage" ;;
 	esac
 	shift
@@ -41,40 +44,11 @@ debian=${suite%-backports}
 # Where the next release is made there is nothing newer to build with.
 [ "$debian" != sid ] || debian=forky
 
-kernels=$DUALPI2_CACHE/kernels
-name=${kernel//\//-}-$parts
-answer=$kernels/$name.env
-mkdir -p "$kernels"
-exec 8>"$kernels/$name.lock"
-flock 8
-if [ -z "$refresh" ] && [ -s "$answer" ]; then
-	cat "$answer"
-	exit 0
-fi
-
-for tool in apt-get dpkg depmod; do
-	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
-done
 archive() { "$DUALPI2_ROOT/scripts/debian-archive.sh" "$@" 7>&- 8>&-; }
-
-# Plain flavour only: 6.1.0-56-amd64, 7.2.12+deb13-amd64, but not cloud, rt, dbg or unsigned.
-[ -n "$release" ] || release=$(archive "$suite" names "^linux-image-${kernel//./\\.}(\.[0-9]+)*(\+[a-z0-9.~]+)*(-[0-9]+)?-amd64$" |
-	sed 's/^linux-image-//' | sort -V | tail -n 1)
-[ -n "$release" ] || die "$suite has no kernel $kernel for amd64; see scripts/debian-archive.sh $suite names linux-image"
-
-# The same release may be in several suites, and asked for twice at once.
-root=$kernels/$release/root
-mkdir -p "$kernels/$release"
-exec 7>"$kernels/$release/lock"
-flock 7
-if [ ! -e "$kernels/$release/has-$parts" ]; then
-	todo=()
-	[ -e "$kernels/$release/has-headers" ] || todo+=("linux-headers-$release")
-	[ "$parts" = headers ] || todo+=("linux-image-$release")
-	say "fetching ${todo[*]} from $suite"
-	# The parts a kernel is split into differ between releases: follow the dependencies within it,
-	# but not those of headers on the image, which some have.
-	packages=()
+# The parts a kernel is split into differ between releases: follow the dependencies within it,
+# but not those of headers on the image, which some have.
+with_parts() { # PACKAGE...
+	local todo=("$@") package packages=() dependency dependencies
 	while [ ${#todo[@]} -gt 0 ]; do
 		package=${todo[0]}
 		todo=("${todo[@]:1}")
@@ -88,7 +62,56 @@ if [ ! -e "$kernels/$release/has-$parts" ]; then
 			esac
 		done <<<"$dependencies"
 	done
+	printf '%s\n' "${packages[@]}"
+}
+if [ -n "$only_names" ]; then
+	with_parts "linux-headers-${release:?"$usage"}" "linux-image-$release"
+	exit 0
+fi
+# The names of the releases on stdin that are this X.Y.
+of_series() { sed -n -E "s,^linux-image-(${kernel//./\\.}(\.[0-9]+)*(\+[a-z0-9.~]+)*(-[0-9]+)?-amd64)\$,\1,p"; }
+mapfile -t wanted < <(awk -v suite="$suite" '$1 == suite { print $2 }' "$DUALPI2_ROOT/scripts/packages.lock" | of_series)
 
+kernels=$DUALPI2_CACHE/kernels
+name=${kernel//\//-}-$parts
+answer=$kernels/$name.env
+mkdir -p "$kernels"
+exec 8>"$kernels/$name.lock"
+flock 8
+if [ -z "$refresh" ] && [ -s "$answer" ]; then
+	# shellcheck source=/dev/null
+	KREL=$(. "$answer" && echo "$KREL")
+	if [ -n "$release" ] || [[ " ${wanted[*]} " == *" $KREL "* ]] || is_unlocked "$suite" "linux-headers-$KREL"; then
+		cat "$answer"
+		exit 0
+	fi
+fi
+
+for tool in apt-get dpkg depmod; do
+	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
+done
+
+# Plain flavour only: 6.1.0-56-amd64, 7.2.12+deb13-amd64, but not cloud, rt, dbg or unsigned.
+if [ -z "$release" ]; then
+	there=$(archive ${refresh:+--refresh} "$suite" names ^linux-image- | of_series | sort -V)
+	for release in "${wanted[@]}" "${there##*$'\n'}"; do
+		! grep -q -x -F -e "$release" <<<"$there" || break
+	done
+fi
+[ -n "$release" ] || die "$suite has no kernel $kernel for amd64; see scripts/debian-archive.sh $suite names linux-image"
+
+# The same release may be in several suites, and asked for twice at once.
+root=$kernels/$release/root
+mkdir -p "$kernels/$release"
+exec 7>"$kernels/$release/lock"
+flock 7
+if [ ! -e "$kernels/$release/has-$parts" ]; then
+	todo=()
+	[ -e "$kernels/$release/has-headers" ] || todo+=("linux-headers-$release")
+	[ "$parts" = headers ] || todo+=("linux-image-$release")
+	say "fetching ${todo[*]} from $suite"
+	names=$(with_parts "${todo[@]}")
+	mapfile -t packages <<<"$names"
 	download=$kernels/$release/download
 	rm -rf "$download"
 	mkdir -p "$download"

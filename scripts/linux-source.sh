@@ -11,7 +11,7 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-# Its revision is that of the 7.2 of Debian's testing release, whose stock kernel is tested too.
+# Its revision is in packages.lock, like that of the stock 7.2, which is tested too.
 suite=forky
 package=linux-source-7.2
 tree=$DUALPI2_CACHE/$package
@@ -26,7 +26,8 @@ exec 7>"$tree.lock"
 flock 7
 # The mark in it says of what it was made.
 patch=$DUALPI2_ROOT/selftests/debug/uml-stacktrace.patch
-if [ -z "$refresh" ] && grep -q -s -x -F "$(cksum <"$patch")" "$tree/unpacked"; then
+if [ -z "$refresh" ] && grep -q -s -x -F "$(cksum <"$patch")" "$tree/unpacked" &&
+	{ locked "$suite" "$package" | grep -q -w -F "$(head -n 1 "$tree/unpacked")" || is_unlocked "$suite" "$package"; }; then
 	echo "$tree"
 	exit 0
 fi

@@ -14,7 +14,9 @@ set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
 suite=forky
-version=7.2
+lock=$(locked "$suite" src:iproute2)
+version=$(awk 'NR == 1 { sub(/-.*/, "", $3); print $3 }' <<<"$lock")
+[ -n "$version" ] || die "packages.lock has no src:iproute2 of $suite; run scripts/lock.sh"
 oldest=bullseye
 
 refresh=''
@@ -27,7 +29,7 @@ fi
 # What was built by another recipe than this one is not what is wanted.
 dir=$DUALPI2_CACHE/tc/$version
 tc=$dir/tc
-recipe=$(cksum <"$DUALPI2_ROOT/scripts/tc.sh")
+recipe=$({ cat "$DUALPI2_ROOT/scripts/tc.sh"; echo "$lock"; } | cksum)
 mkdir -p "$dir"
 exec 7>"$dir.lock"
 flock 7
@@ -47,8 +49,6 @@ say "fetching iproute2 from $suite"
 	die "cannot fetch the source of iproute2 from $suite; check the network and run again"
 tree=$(find "$work" -maxdepth 1 -type d -name 'iproute2-*' | sort -V | tail -n 1)
 [ -n "$tree" ] || die "the source of iproute2 left no iproute2-* directory in $work; run again"
-[[ ${tree##*/iproute2-} == "$version"* ]] ||
-	say "$suite now has ${tree##*/}, not $version; building that"
 
 say "building tc of ${tree##*/} with the tools of $oldest"
 log=$dir.log
