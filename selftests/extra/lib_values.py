@@ -19,6 +19,7 @@ The numbers in here come from the papers and from the comments of uapi/linux/csa
 import contextlib
 import ctypes
 import errno
+import functools
 import itertools
 import os
 import socket
@@ -31,7 +32,7 @@ import frames                                                                   
 import hostile                                                                  # noqa: E402
 import lib                                                                      # noqa: E402
 from lib import CE, ECT0, ECT1, NOT_ECT, Failure, expect, expect_equal          # noqa: E402
-from trees import Tree                                                   # noqa: E402
+from trees import Account, Kind, Tree                                    # noqa: E402
 
 KINDS = ("csaqm", "vdq_csaqm")
 ECNS = (NOT_ECT, ECT1, ECT0, CE)
@@ -484,63 +485,20 @@ def ecn_of(frame):
 
 # Trees
 
+def account(st):
+    """For Tree.check_all()."""
+    return Account([total(st, "arrived")], total(st, "forwarded"), total(st, *DROPS))
+
+
+TREE_KINDS = {kind: Kind(kind, functools.partial(pack, kind), of, check_accounts, account) for kind in KINDS}
+
+
 class ValueTree(Tree):
     """A tree with one of the kinds at its leaves."""
 
     def __init__(self, name, kind, rate="10mbit", **knobs):
-        self.kind, self.csaqm = kind, knobs
-        super().__init__(name, rate, words=kind)
-
-    def add(self, handle, parent, flags=lib_extra.ADD):
-        expect_equal(lib_extra.request(self.netns, "d0", handle, parent, self.kind, pack(self.kind, **self.csaqm),
-                                       flags), (0, ""), f"add of {self.kind}")
-
-    def dump(self):
-        return {qdisc["handle"]: of(qdisc) for qdisc in lib.qdisc_dump(self.netns, "d0")}
-
-    def set(self, **knobs):
-        for handle, parent in self.leaves.items():
-            expect_equal(lib_extra.request(self.netns, "d0", handle, parent, self.kind, pack(self.kind, **knobs), 0),
-                         (0, ""), f"change of {knobs}")
+        super().__init__(name, rate, kind=TREE_KINDS[kind], **knobs)
 
     def value(self, ecn, value, v6=False):
         """All that Mix sends of this codepoint from here on has it."""
         self.mix.socket(ecn, v6).setsockopt(socket.SOL_SOCKET, SO_MARK, value)
-
-    def check_leaves(self, text):
-        """At one moment: the leaves' accounts, and the sums up the tree."""
-        for _ in range(100):
-            one, two = self.dump(), self.dump()
-            if all(one[h][key] == two[h][key] for h in one for key in ("qlen", "backlog", "drops", "packets")):
-                self.check_sums(one, text)
-                for handle in self.leaves:
-                    check_accounts(one[handle])
-                return one
-        raise Failure(f"{text}: no two dumps are of one moment")
-
-    def check_end(self):
-        """Empty; offered = delivered + dropped.  Of GSO packets of which some is left, parents count no drops."""
-        dump = self.drain()
-        for handle, st in dump.items():
-            expect_equal((st["qlen"], st["backlog"]), (0, 0), f"left in {st['kind']} {handle}")
-        leaves = [dump[handle] for handle in self.leaves]
-        for st in leaves:
-            check_accounts(st)
-        sent, came = (sum(total(st, name) for st in leaves) for name in ("forwarded", "arrived"))
-        dropped = sum(total(st, *DROPS) for st in leaves)
-        expect_equal((came, sent + dropped), (self.mix.offered, self.mix.offered),
-                     "arrived, forwarded + dropped, offered")
-        expect_equal(self.sent(), sent, "packets at the device, forwarded")
-        for st in dump.values():
-            if st["kind"] not in (self.kind, "mq", "netem") and self.queues == 1:
-                expect_equal(st["packets"], sent, f"packets of {st['kind']}")
-                expect(st["drops"] <= dropped, f"drops of {st['kind']}: {st['drops']}, dropped: {dropped}")
-        lib.note(f"{sent} forwarded, {dropped} dropped of {self.mix.offered}")
-        return leaves
-
-
-def spare_qfq(name):
-    """Not every kernel's qfq bears with a child that has packets and gives none."""
-    if "qfq" in name and int(os.uname().release.split(".", maxsplit=1)[0]) < 7:
-        raise lib.Skip("qfq of this kernel WARNs of any child that shapes")
-

@@ -29,7 +29,7 @@ import packets                                                                  
 from gso import GSO, GsoRig                                                     # noqa: E402
 from lib import (CE, CODEPOINTS, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_between,   # noqa: E402
                  expect_equal, note, run, shared_net, tc, test)
-from trees import TBF, TREES, Tree                                              # noqa: E402
+from trees import AGREEING, Account, Kind, Tree                                 # noqa: E402
 
 HEADER = lib.Header("extra/include/uapi/linux/pi2.h")
 KNOBS = HEADER.attributes("TCA_PI2_")
@@ -44,9 +44,6 @@ ECN_OF = dict(zip(CODEPOINTS, (NOT_ECT, ECT1, ECT0, CE)))
 RISING = {"target": 1, "tupdate": 10000, "alpha": 13, "beta": 1}
 # p' is at its cap from the first update with a packet on, and stays.
 AT_CAP = {"target": 1, "tupdate": 100, "alpha": 2**31 - 1, "beta": 2**31 - 1}
-# tbf peeks through multiq, which does not count its backlog and is not among those to agree with.
-AGREEABLE = list(TREES)
-TREES["tbf_multiq"] = (TBF + "qdisc add dev d0 parent 1:1 handle 2: multiq\n", "2:{n}", 4)
 
 # No signals.
 CALM = {"target": LONGEST_US, "alpha": 1, "beta": 1}
@@ -556,104 +553,55 @@ def link_flap_purges_and_counters_go_on():
 
 # GSO, parents
 
-class Pi2Tree(Tree):
-    """A tree with pi2 at its leaves."""
-
-    def __init__(self, name, rate="10mbit", more="", **knobs):
-        self.more, self.pi2 = more, knobs
-        super().__init__(name, rate, words=f"pi2 {more}")
-
-    def add(self, handle, parent, flags=lib_extra.ADD):
-        expect_equal(lib_extra.request(self.netns, "d0", handle, parent, "pi2", encode(**self.pi2), flags), (0, ""),
-                     "add of pi2")
-
-    def dump(self):
-        """All qdiscs; those of pi2 with their statistics."""
-        return {q["handle"]: dict(q["stats"], kind=q["kind"], handle=q["handle"], parent=q["parent"]) |
-                (of(q) if q["kind"] == "pi2" else {}) for q in lib.qdisc_dump(self.netns, "d0")}
-
-    def set(self, **knobs):
-        for handle, parent in self.leaves.items():
-            expect_equal(lib_extra.request(self.netns, "d0", handle, parent, "pi2", encode(**knobs), 0), (0, ""),
-                         f"change {knobs}")
-
-    def check_leaves(self, text):
-        """At one moment: the leaves' accounts, and the sums up the tree."""
-        for _ in range(100):
-            one, two = self.dump(), self.dump()
-            if all(one[h][key] == two[h][key] for h in one for key in ("qlen", "backlog", "drops")) and \
-               all(total(one[h], "arrived") == total(two[h], "arrived") for h in self.leaves):
-                self.check_sums(one, text)
-                for handle in self.leaves:
-                    check_accounts(one[handle])
-                return one
-        raise Failure(f"{text}: no two dumps are of one moment")
-
-    def check_end(self, exact=True):
-        """Empty; offered = delivered + dropped.  A parent that is told of a GSO packet of which some segments
-        were dropped does not count these: then it is not exact.
-        """
-        dump = self.drain()
-        for handle, st in dump.items():
-            expect_equal((st["qlen"], st["backlog"]), (0, 0), f"left in {st['kind']} {handle}")
-        leaves = [dump[handle] for handle in self.leaves]
-        for st in leaves:
-            check_accounts(st)
-        for ecn, name in enumerate(CODEPOINTS):
-            expect_equal(sum(st[name]["arrived"] for st in leaves), self.mix.by_ecn[ecn], f"{name}: arrived, offered")
-        sent = sum(total(st, "forwarded") for st in leaves)
-        dropped = sum(total(st, "dropped_aqm", "dropped_limit", "purged") for st in leaves)
-        expect_equal(sent + dropped, self.mix.offered, "forwarded + dropped, offered")
-        expect_equal(self.sent(), sent, "packets at the device, forwarded")
-        for st in dump.values():
-            if st["kind"] not in ("pi2", "mq", "netem") and self.queues == 1:
-                expect_equal(st["packets"], sent, f"packets of {st['kind']}")
-                expect(st["drops"] == dropped if exact else st["drops"] <= dropped,
-                       f"drops of {st['kind']}: {st['drops']}, dropped: {dropped}")
-        note(f"{sent} forwarded, {dropped} dropped of {self.mix.offered}")
-        return leaves
+def account(st):
+    """For Tree.check_all()."""
+    return Account([st[name]["arrived"] for name in CODEPOINTS], total(st, "forwarded"),
+                   total(st, "dropped_aqm", "dropped_limit", "purged"))
 
 
-@each(AGREEABLE)
+PI2 = Kind("pi2", encode, of, check_accounts, account)
+
+
+@each(AGREEING)
 def parent_CASE_agrees_with_its_child(name):
     """Packets and GSO packets of all codepoints, in a queue that runs full, empty, and drops."""
-    with Pi2Tree(name, "1mbit", limit=30, target=2000, tupdate=2000, alpha=2000, beta=2000) as tree:
+    with Tree(name, "1mbit", kind=PI2, limit=30, target=2000, tupdate=2000, alpha=2000, beta=2000) as tree:
         for turn in range(10):
             for _ in range(15):
                 for ecn in (NOT_ECT, ECT1, ECT0, CE):
                     tree.mix.send(ecn, 300 + 100 * turn)
-            tree.check_leaves("packets")
+            tree.check_now("packets")
             time.sleep(0.03 * turn)
-            tree.check_leaves("after a while")
+            tree.check_now("after a while")
         for ecn in 5 * (NOT_ECT, ECT1, ECT0, CE):
             tree.mix.send(ecn, 500)
-        tree.set(limit=5)
-        tree.check_leaves("a lower limit")
-        leaves = tree.check_end()
-        if tree.queues == 1 and name not in ("root", "qfq_alone"):
+        tree.change(limit=5)
+        tree.check_now("a lower limit")
+        leaves = tree.check_all()
+        if name not in ("root", "qfq_alone", "mq"):
             for kind in ("dropped_limit", "dropped_aqm", "purged", "marked"):
                 # netem has taken out what a lower limit could purge.
                 expect((name, kind) == ("netem", "purged") or total(leaves[0], kind) > 4, f"{kind}: {leaves[0]}")
-        tree.set(limit=30)
+        tree.change(limit=30)
         for turn in range(12):
             for ecn in (NOT_ECT, ECT1, ECT0, CE):
                 tree.mix.send(ecn, 300 + 100 * turn)
-                tree.check_leaves("a packet")
+                tree.check_now("a packet")
                 tree.mix.gso(ecn, 2 + turn, 700, 100 + turn, v6=bool(turn & 1))
-                tree.check_leaves("a GSO packet")
+                tree.check_now("a GSO packet")
             time.sleep(0.03 * turn)
-            tree.check_leaves("after a while")
-        tree.check_end(exact=False)
+            tree.check_now("after a while")
+        tree.check_all(exact_drops=False)
         # And it is not stuck.
         for _ in range(5):
             tree.mix.send(ECT1)
-        tree.check_end(exact=False)
+        tree.check_all(exact_drops=False)
 
 
 @each(("htb", "htb_drr", "htb_qfq", "htb_ets", "htb_prio", "hfsc_qfq", "hfsc"))
 def gso_of_which_one_segment_fits_under_CASE_counts_as_the_whole(name):
     """A limit of one packet, and the queue is empty: parents half-way up are, too."""
-    with Pi2Tree(name, "20kbit", limit=1, **CALM) as tree:
+    with Tree(name, "20kbit", kind=PI2, limit=1, **CALM) as tree:
         # The shaper's bucket is empty then.
         for _ in range(4):
             tree.mix.send(NOT_ECT, 1000)
@@ -662,17 +610,17 @@ def gso_of_which_one_segment_fits_under_CASE_counts_as_the_whole(name):
         for segments in (2, 5, 10, 3):
             before = tree.leaf()
             tree.mix.gso(ECT0, segments, 1000, 300)
-            st = tree.check_leaves(f"one of {segments}")["10:"]
+            st = tree.check_now(f"one of {segments}")["10:"]
             expect_equal(st["ect0"]["arrived"] - before["ect0"]["arrived"], segments, "arrived")
             expect(st["ect0"]["dropped_limit"] - before["ect0"]["dropped_limit"] >= segments - 2, "dropped")
             if st["qlen"]:
                 held += 1
                 expect_equal((st["qlen"], st["backlog"]), (1, 1000 * (segments - 1) + 300), "one as long as the whole")
             tree.drain()
-            tree.check_leaves("and it left")
+            tree.check_now("and it left")
         # qfq below hfsc: it leaves at once.
         expect_equal(held, 0 if name == "hfsc_qfq" else 4, "times that a segment waited")
-        tree.check_end(exact=False)
+        tree.check_all(exact_drops=False)
 
 
 @test()
@@ -692,10 +640,10 @@ def gso_is_split_whole_lists_too_and_each_segment_gets_its_own_signal():
 @test()
 def parent_multiq_gets_what_it_peeked_at():
     """multiq answers tbf's peek with a packet of its child's, and then takes that."""
-    with Pi2Tree("tbf_multiq", "100kbit", **CALM) as tree:
+    with Tree("tbf_multiq", "100kbit", kind=PI2, **CALM) as tree:
         for number in range(40):
             tree.mix.send(number % 4, 500)
-        expect(max(total(st, "forwarded") for st in tree.check_end()) >= 10, "a child had ten packets")
+        expect(max(total(st, "forwarded") for st in tree.check_all()) >= 10, "a child had ten packets")
 
 
 # Packets

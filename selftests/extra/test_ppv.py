@@ -14,6 +14,7 @@ error of the first kind of 1e-9. This is not the place for the arithmetic of the
 DUALPI2_EXTRA is the directory with sch_ppv.ko and sch_csaqm.ko; TC_LIB_DIR has q_ppv.so.
 """
 import errno
+import functools
 import json
 import math
 import os
@@ -32,7 +33,7 @@ import packets                                                                  
 from gso import GSO, GsoRig                                                     # noqa: E402
 from lib import (CE, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_between,   # noqa: E402
                  expect_equal, note, run, tc, test)
-from trees import TREES, Tree                                                   # noqa: E402
+from trees import AGREEING, Account, Kind, Tree                                 # noqa: E402
 
 MBIT = 125000
 # Figure 1 of the paper, in bytes per second and coded values: Gold is 10^8 / x for x Mbit/s; Silver half of its rate
@@ -674,16 +675,19 @@ def ppv_below_ppv_is_refused():
 
 # Accounts
 
+PPV = Kind("ppv", functools.partial(pack, "ppv"), of, lambda st: None,
+           lambda st: Account([st["valued"] + st["not_valued"]], st["packets"], st["drops"]))
+
+
 class PpvTree(Tree):
     """A tree with ppv at its leaves and a pfifo below each."""
 
-    def __init__(self, name, rate="1mbit", child="pfifo", options=None, **knobs):
-        self.child, self.child_options, self.ppv = child, options or struct.pack("I", 1000), knobs
-        super().__init__(name, rate, words="ppv")
+    def __init__(self, name, rate="1mbit", options=None):
+        self.child_options = options or struct.pack("I", 1000)
+        super().__init__(name, rate, kind=PPV)
 
     def add(self, handle, parent, flags=lib_extra.ADD):
-        options = pack("ppv", **self.ppv)
-        expect_equal(lib_extra.request(self.netns, "d0", handle, parent, "ppv", options, flags), (0, ""), "add of ppv")
+        super().add(handle, parent, flags)
         self.put(handle)
 
     def below(self, handle):
@@ -691,67 +695,45 @@ class PpvTree(Tree):
 
     def put(self, handle, child=None, options=None):
         below = self.below(handle) if child is None else "77:"
-        expect_equal(lib_extra.request(self.netns, "d0", below, handle + "1", child or self.child,
+        expect_equal(lib_extra.request(self.netns, "d0", below, handle + "1", child or "pfifo",
                                        options or self.child_options, lib.NLM_F_CREATE | lib.NLM_F_REPLACE), (0, ""),
                      "add of the child")
 
-    def dump(self):
-        return {qdisc["handle"]: of(qdisc) for qdisc in lib.qdisc_dump(self.netns, "d0")}
+    def above(self, dump):
+        return [st for st in super().above(dump) if not st["parent"].startswith(tuple(self.leaves))]
 
-    def check_leaves(self, text):
-        """At one moment, the sums up the tree.  What one segment is shorter than its GSO packet, of which the others
-        were not taken, parents count until it leaves, and ppv does, too.
+    def check_dump(self, dump, text):
+        """What one segment is shorter than its GSO packet, of which the others were not taken, parents count until it
+        leaves, and ppv does, too.
         """
-        for _ in range(100):
-            one, two = self.dump(), self.dump()
-            if any(one[h][key] != two[h][key] for h in one for key in ("qlen", "backlog", "drops", "packets")):
-                continue
-            for handle in self.leaves:
-                st, child = one[handle], one[self.below(handle)]
-                expect_equal(st["qlen"], child["qlen"], f"{text}: qlen of ppv, of its child")
-                more = st["backlog"] - child["backlog"]
-                expect(more == 0 or st["qlen"] and 0 < more < 65536, f"{text}: {more} bytes more than the child")
-            self.check_sums({h: st for h, st in one.items() if not st["parent"].startswith(tuple(self.leaves))}, text)
-            return one
-        raise Failure(f"{text}: no two dumps are of one moment")
-
-    def check_end(self):
-        dump = self.drain()
-        for handle, st in dump.items():
-            expect_equal((st["qlen"], st["backlog"]), (0, 0), f"left in {st['kind']} {handle}")
-        leaves = [dump[handle] for handle in self.leaves]
-        came = sum(st["valued"] + st["not_valued"] for st in leaves)
-        sent, dropped = (sum(st[key] for st in leaves) for key in ("packets", "drops"))
-        expect_equal(came, self.mix.offered, "valued and not, offered")
-        expect_equal(sent + dropped, came, "packets + drops")
-        expect_equal(self.sent(), sent, "packets at the device")
-        for st in dump.values():
-            if st["kind"] not in ("ppv", "mq", "netem", "pfifo") and self.queues == 1:
-                expect_equal(st["packets"], sent, f"packets of {st['kind']}")
-        note(f"{sent} sent, {dropped} dropped of {self.mix.offered}")
-        return leaves
+        for handle in self.leaves:
+            st, child = dump[handle], dump[self.below(handle)]
+            expect_equal(st["qlen"], child["qlen"], f"{text}: qlen of ppv, of its child")
+            more = st["backlog"] - child["backlog"]
+            expect(more == 0 or st["qlen"] and 0 < more < 65536, f"{text}: {more} bytes more than the child")
+        self.check_sums({h: st for h, st in dump.items() if not st["parent"].startswith(tuple(self.leaves))}, text)
 
 
-@each(TREES)
+@each(AGREEING)
 def parent_CASE_agrees_with_ppv_and_its_child(name):
     """Packets and GSO packets into a child that has room for a few."""
     with hostile.no_splat(), PpvTree(name, options=struct.pack("I", 7)) as tree:
         for turn in range(10):
             for ecn in ECNS:
                 tree.mix.send(ecn, 300 + 100 * turn)
-                tree.check_leaves("a packet")
+                tree.check_now("a packet")
                 tree.mix.gso(ecn, 9 + turn, 700, 100 + turn, v6=bool(turn & 1))
-                tree.check_leaves("a GSO packet")
+                tree.check_now("a GSO packet")
             time.sleep(0.03 * turn)
-            tree.check_leaves("after a while")
-        leaves = tree.check_end()
+            tree.check_now("after a while")
+        leaves = tree.check_all(exact_drops=False)
         if name not in ("root", "qfq_alone"):
             expect(sum(st["child_dropped"] for st in leaves) > 50, "packets were dropped")
         for st in leaves:
             expect_equal(st["child_dropped"], st["drops"], "child_dropped, drops")
         for _ in range(5):
             tree.mix.send(ECT1)
-        tree.check_end()
+        tree.check_all(exact_drops=False)
 
 
 @each(("htb", "htb_drr", "htb_ets", "htb_prio", "hfsc", "tbf", "prio"))
@@ -763,14 +745,14 @@ def child_of_one_packet_below_CASE_leaves_right_sums(name):
             tree.drain()
         for segments in (2, 5, 10, 3):
             tree.mix.gso(ECT0, segments, 1000, 300)
-            tree.check_leaves(f"one of {segments}")
+            tree.check_now(f"one of {segments}")
             tree.mix.send(ECT0, 500)
-            tree.check_leaves("and one that has no room")
+            tree.check_now("and one that has no room")
             tree.drain()
-            dump = tree.check_leaves("and it left")
+            dump = tree.check_now("and it left")
             for st in dump.values():
                 expect_equal((st["qlen"], st["backlog"]), (0, 0), f"left in {st['kind']}")
-        tree.check_end()
+        tree.check_all(exact_drops=False)
 
 
 @each([(parent, what) for parent in ("htb", "htb_prio", "htb_drr", "hfsc") for what in ("replace", "delete", "reset")

@@ -99,7 +99,7 @@ def no_complaint():
 
 
 def where(tree):
-    return "--dev", "d0", "--parent", tree.parent, "--handle", "10:"
+    return "--dev", "d0", "--parent", tree.leaves["10:"], "--handle", "10:"
 
 
 @each(CHANGE_TREES, ("reliability scoreboard 2",))

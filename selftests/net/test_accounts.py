@@ -28,6 +28,8 @@ from trees import CALM, ECNS, HARSH, Mix, Tree
 
 PARENTS = ("tbf", "htb", "hfsc", "drr", "qfq", "ets", "prio", "netem", "mq")
 PEEKING = ("tbf", "hfsc", "qfq")
+# These do not split GSO packets themselves.
+GSO_PARENTS = ("htb", "hfsc", "htb_drr", "htb_qfq", "htb_ets", "htb_prio", "hfsc_qfq")
 
 
 # A. Accounting under every parent
@@ -55,9 +57,6 @@ def tree_CASE_mixed_overload_accounts_agree(name):
         for key in ("dropped_aqm", "dropped_overload", "dropped_limit"):
             expect(name == "mq" or sum(st["c"][key] + st["l"][key] for st in leaves) > 0,
                    f"the load caused no {key}")
-
-
-GSO_PARENTS = ("htb", "hfsc", "htb_drr", "htb_qfq", "htb_ets", "htb_prio", "hfsc_qfq")
 
 
 @each(("tbf", "mq") + GSO_PARENTS, ("05ed733b65ab",))

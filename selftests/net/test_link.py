@@ -44,7 +44,7 @@ from lib import (
     test,
 )
 from options import OPTIONS, outside, some_value
-from trees import CALM, ECNS, UDP_SEGMENT, Tree
+from trees import CALM, ECNS, RED, SFB, SHAPER_PARENTS, UDP_SEGMENT, Tree, spare_qfq
 
 MS, SEC = 1000000, 1000000000
 NQB = 45
@@ -1110,17 +1110,6 @@ def throttled_added_and_deleted_again_and_again():
 
 # Parents
 
-SHAPER_PARENTS = ("root", "tbf", "htb", "hfsc", "drr", "qfq", "ets", "prio", "netem", "mq", "htb_drr", "htb_qfq",
-                  "htb_ets", "htb_prio", "hfsc_qfq")
-PEEKING = ("red", "sfb")
-
-
-def spare_qfq(name):
-    """Not every kernel's qfq bears with a child that has packets and gives none."""
-    if "qfq" in name and int(os.uname().release.split(".")[0]) < 7:
-        raise lib.Skip("qfq of this kernel WARNs of any child that shapes")
-
-
 @each(SHAPER_PARENTS, ("parents",))
 def parent_CASE_of_a_shaper_lets_all_through_at_its_rate(name):
     """The parent has more to give than the shaper takes, and finds no packet though there are some."""
@@ -1134,8 +1123,7 @@ def parent_CASE_of_a_shaper_lets_all_through_at_its_rate(name):
             expect(tree.leaf()["qlen"] > 90, "the packets do not wait")
         tree.drain()
         took = (time.clock_gettime_ns(time.CLOCK_MONOTONIC) - begun) / SEC
-        per_leaf = tree.queues
-        want = 99 * 500 / bits(1e6) / (per_leaf if name == "mq" else 1)
+        want = 99 * 500 / bits(1e6) / len(tree.leaves)
         note(f"{took:.3f} s for {want:.3f} s of the link")
         if name != "mq":
             # Looking takes a while, and a parent that peeks lets one packet go ahead.
@@ -1182,12 +1170,12 @@ def parent_CASE_of_a_shaper_survives_reset_and_deletion_while_it_waits(name):
         expect(tree.delivered()[0] >= got + 20, "packets through the new one")
 
 
-@each(PEEKING, ("parents",))
-def parent_CASE_below_a_shaper_of_its_own_lets_all_through(name):
+@each({"red": RED, "sfb": SFB}.items(), ("parents",), lambda case: case[0])
+def parent_CASE_below_a_shaper_of_its_own_lets_all_through(case):
     """These put a queue of their own in; dualpi2 is below."""
-    line = {"red": "red limit 1000000 min 100000 max 300000 avpkt 1000 burst 170 bandwidth 1mbit",
-            "sfb": "sfb limit 20000 max 10000 target 9999 increment 0.001 decrement 0.0001"}[name]
-    with Wire(parent="1:1", bandwidth=bits(1e6), lines=f"qdisc add dev w0 root handle 1: {line}\n") as wire:
+    name, line = case
+    line = line.replace("d0 parent {over}", "w0 root")
+    with Wire(parent="2:1", bandwidth=bits(1e6), lines=line) as wire:
         wire.send(*(wire.udp(486, ECNS[n % 4]) for n in range(50)))
         wire.idle()
         got = wire.arrivals()

@@ -25,130 +25,13 @@ import subprocess
 import time
 
 import lib
-from lib import CE, ECT0, ECT1, NOT_ECT, Failure, expect, expect_equal, pack, test
-from trees import CALM, HFSC, HTB, TBF, Mix, Tree
+from lib import NOT_ECT, Failure, expect, expect_equal, pack, test
+from trees import CALM, ECNS, LS, PARENTS, QUEUES, TAPRIO, TBF_CHANGE, Mix, Tree
 
-ECNS = (NOT_ECT, ECT1, ECT0, CE)
 BITS = 200e3
 SIOCSIFMTU, SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8922, 0x8913, 0x8914, 1
 # Nothing is dropped but by what the test does.
 KNOBS = CALM | {"limit": 1000}
-QUEUES = 4
-
-# Parents
-
-# Two classes, of which the second one gets what goes to 10.7.0.3.
-SPLIT = """\
-filter add dev d0 parent 2: protocol ip prio 101 u32 match ip dst 10.7.0.3/32 classid 2:2
-filter add dev d0 parent 2: protocol ip prio 102 u32 match u32 0 0 classid 2:1
-"""
-WHOLE = "filter add dev d0 parent 2: protocol ip prio 102 u32 match u32 0 0 classid 2:1\n"
-LS = HFSC.replace("sc rate", "ls rate")
-DRR = "qdisc add dev d0 parent 1:10 handle 2: drr\n" + "".join(
-    f"class add dev d0 parent 2: classid 2:{n} drr quantum 100\n" for n in (1, 2))
-QFQ = "qdisc add dev d0 parent 1:10 handle 2: qfq\n" + "".join(
-    f"class add dev d0 parent 2: classid 2:{n} qfq weight {n} maxpkt 2048\n" for n in (1, 2))
-ETS = "qdisc add dev d0 parent 1:10 handle 2: ets bands 2 {kind} priomap" + 16 * " 0" + "\n"
-PRIO = "qdisc add dev d0 parent {over} handle 2: prio bands 3 priomap" + 16 * " 0" + "\n" + SPLIT
-MULTIQ = "qdisc add dev d0 parent {over} handle 2: multiq\n"
-NETEM = "qdisc add dev d0 parent 1:1 handle 2: netem delay 1ms limit 100000\n"
-RED = ("qdisc add dev d0 parent {over} handle 2: red limit 1000000 min 100000 max 300000 avpkt 1000 burst 170 "
-       "bandwidth 1mbit\n")
-# sfb keeps the hash of a packet where its child may keep its own data, and forgets it: the counters
-# of its bins grow, whatever the child is that does so. They are never reached here.
-SFB = ("qdisc add dev d0 parent {over} handle 2: sfb limit 20000 max 10000 target 9999 increment 0.001 "
-       "decrement 0.0001\n")
-CBS = ("qdisc add dev d0 root handle 1: cbs hicredit 1514 locredit -1514 idleslope 200 sendslope -9800 "
-       "offload 0\n")
-MQ = "qdisc add dev d0 root handle 1: mq\n"
-MQPRIO = "qdisc add dev d0 root handle 1: mqprio num_tc 1 map" + 16 * " 0" + f" queues {QUEUES}@0 hw 0\n"
-SHAPED = "".join(f"qdisc add dev d0 parent 1:{n} handle 1{n}: tbf rate {{rate}} burst 4000 limit 100000000\n"
-                 for n in range(1, QUEUES + 1))
-QUEUED = "".join(f"""\
-qdisc add dev d0 parent 1:{n} handle 1{n}: htb default 10
-class add dev d0 parent 1{n}: classid 1{n}:10 htb rate {{rate}} ceil {{rate}} burst 1514 cburst 1514 quantum 1514
-""" for n in range(1, QUEUES + 1))
-# The gate is open for 2 ms of 50, in which a 10 Mbit/s link takes 2500 bytes.
-TAPRIO = ("qdisc {verb} dev d0 parent root handle 1: taprio num_tc 1 map" + 16 * " 0" + f" queues {QUEUES}@0 "
-          "base-time {start} sched-entry S 01 2000000 sched-entry S 00 {closed} clockid CLOCK_TAI\n")
-
-
-def one(parent):
-    return {"10:": parent}
-
-
-def two(first="2:1", second="2:2"):
-    return {"10:": first, "20:": second}
-
-
-def each_queue(parent):
-    return {f"2{n}:": parent.format(n=n) for n in range(1, QUEUES + 1)}
-
-
-class Parent:
-    """One parent: how to build it so that it peeks at dualpi2 or does not, and what to change in it."""
-
-    def __init__(self, change, peeked=None, unpeeked=None, filters=None, takes_child=False):
-        # Lines for tc, {handle: parent} of the leaves.
-        self.trees = {"peeked": peeked, "unpeeked": unpeeked}
-        self.change = change
-        self.filters = filters          # handle of the qdisc that takes filters
-        self.takes_child = takes_child  # a change of it puts a fifo in place of its child
-
-
-def over(lines):
-    """Under tbf, which peeks, and under htb, which does not."""
-    return {"peeked": (TBF + lines.replace("{over}", "1:1"), two()),
-            "unpeeked": (HTB + lines.replace("{over}", "1:10"), two())}
-
-
-def over_one(lines):
-    return {state: (text, one("2:1")) for state, (text, _) in over(lines).items()}
-
-
-TBF_CHANGE = "qdisc change dev d0 {where} handle {handle} tbf rate {rate} burst 3000 limit 100000000\n"
-
-# Why these: all classful qdiscs of the stock kernels that can have dualpi2 below them, ets twice
-# because its two kinds of bands dequeue in different ways. Left out: dsmark, atm and cbq, which are gone
-# from new kernels; etf, plug, choke, gred, skbprio and teql have no children; fq and the like neither.
-PARENTS = {
-    # tbf peeks at whatever waits, so that there is no backlog without a peeked packet.
-    "tbf": Parent(TBF_CHANGE.format(where="root", handle="1:", rate="300kbit"), peeked=(TBF, one("1:1"))),
-    # htb, ets strict, netem, cbs, mq and mqprio only ever dequeue.
-    "htb": Parent("class change dev d0 parent 1: classid 1:10 htb rate 300kbit ceil 300kbit burst 3000 "
-                  "cburst 3000 quantum 3000\n", unpeeked=(HTB, one("1:10")), filters="1:"),
-    # Real-time service needs the length of the next packet, link sharing does not.
-    "hfsc": Parent("class change dev d0 parent 1: classid 1:10 hfsc sc rate 300kbit ul rate 300kbit\n",
-                   peeked=(HFSC, one("1:10")), unpeeked=(LS, one("1:10")), filters="1:"),
-    "drr": Parent("class change dev d0 parent 2: classid 2:1 drr quantum 3000\n",
-                  peeked=(HTB + DRR + SPLIT, two()), unpeeked=(HTB + DRR + WHOLE, one("2:1")), filters="2:"),
-    # qfq peeks at enqueue and at dequeue, taprio whenever a gate opens.
-    "qfq": Parent("class change dev d0 parent 2: classid 2:1 qfq weight 3 maxpkt 1600\n",
-                  peeked=(HTB + QFQ + SPLIT, two()), filters="2:"),
-    "ets_strict": Parent("qdisc change dev d0 parent 1:10 handle 2: ets bands 3 strict 3\n",
-                         unpeeked=(HTB + ETS.replace("{kind}", "strict 2") + SPLIT, two()), filters="2:"),
-    "ets_quantum": Parent("qdisc change dev d0 parent 1:10 handle 2: ets bands 3 strict 1 quanta 500 700\n",
-                          peeked=(HTB + ETS.replace("{kind}", "quanta 100 100") + SPLIT, two()),
-                          unpeeked=(HTB + ETS.replace("{kind}", "quanta 100 100") + WHOLE, one("2:1")), filters="2:"),
-    "prio": Parent("qdisc change dev d0 parent {over} handle 2: prio bands 2 priomap" + 16 * " 1" + "\n",
-                   **over(PRIO), filters="2:"),
-    "multiq": Parent("qdisc change dev d0 parent {over} handle 2: multiq\n", **{
-        state: (text, {f"{n}0:": f"2:{n}" for n in range(1, QUEUES + 1)})
-        for state, (text, _) in over(MULTIQ).items()}, filters="2:"),
-    "netem": Parent("qdisc change dev d0 parent 1:1 handle 2: netem delay 3ms limit 1000\n",
-                    unpeeked=(TBF + NETEM, one("2:1"))),
-    "red": Parent(RED.replace("add", "change", 1).replace("300000", "310000"), **over_one(RED), takes_child=True),
-    "sfb": Parent(SFB.replace("add", "change", 1).replace("9999", "9998"), **over_one(SFB), filters="2:",
-                  takes_child=True),
-    "cbs": Parent(CBS.replace("add", "change", 1).replace("200 sendslope -9800", "300 sendslope -9700"),
-                  unpeeked=(CBS, one("1:1"))),
-    # These two cannot be changed, and no device here is slow: what is changed is the shaper below.
-    "mq": Parent("", peeked=(MQ + SHAPED, each_queue("1{n}:1")), unpeeked=(MQ + QUEUED, each_queue("1{n}:10"))),
-    "mqprio": Parent("", peeked=(MQPRIO + SHAPED, each_queue("1{n}:1")),
-                     unpeeked=(MQPRIO + QUEUED, each_queue("1{n}:10"))),
-    "taprio": Parent(TAPRIO.format(verb="replace", start="1", closed=38000000),
-                     peeked=(TAPRIO.format(verb="add", start="0", closed=48000000), each_queue("1:{n}"))),
-}
 
 # Cells in which a stock kernel's parent goes wrong by itself.
 PARENT_FAULTS = {
@@ -202,7 +85,7 @@ class Bench(Tree):
 
     def __init__(self):
         self.netns = f"dpp{os.getpid()}"
-        self.queues, self.leaves = QUEUES, {}
+        self.leaves = {}
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
@@ -312,15 +195,6 @@ addr add 10.7.0.1/24 dev d0
             time.sleep(0.003 if attempt % 2 else 0.011)
         raise Failure(f"{waiting} packets wait, and never was one of them {state}")
 
-    def moment(self):
-        """A dump of one moment."""
-        for _ in range(100):
-            one_, two_ = self.dump(), self.dump()
-            if one_.keys() == two_.keys() and \
-               all(one_[h][key] == two_[h][key] for h in one_ for key in ("qlen", "backlog", "packets", "drops")):
-                return one_
-        raise Failure(f"{self.where}: no two dumps are of one moment")
-
     def check_sums(self, dump, text):
         """Where a child is in no dump, its parent holds more than is seen."""
         if self.unseen:
@@ -347,7 +221,7 @@ addr add 10.7.0.1/24 dev d0
     def check(self, where):
         """Sums up the tree and identities of every dualpi2, at one moment. Returns the dump."""
         self.where = where
-        dump = self.moment()
+        dump = self.moment(where)
         self.check_sums(dump, where)
         for handle, st in dump.items():
             if st["kind"] == "dualpi2":
