@@ -17,18 +17,20 @@ each(cases, about=(), name=str, needs=None)     registers a test for each case, 
                         name becomes name(case)
 expect(condition, text) expect_equal(got, want, what) expect_between(got, low, high, what); assert works, too
 note(text)              a diagnostic line, printed before the result
+VIRTUAL_TIME            does the clock stand still while the kernel computes?
 Skip(reason)            raise it where the test cannot run; in prepare(), the program ends with exit code 4
 report(verdicts, lines=())  prints verdicts that a program has made by itself
 main(needs=(), prepare=None, finish=None)   runs the tests and exits; needs: marks of tests that have none of their own
 
 Marks, several in one string: "virtual_time ext"
     virtual_time    needs a clock that stands still while the kernel computes; skipped on other machines
+    long            sleeps or computes long: needs --long, or virtual time
     timed           judges times: with KSFT_MACHINE_SLOW set, a failure is an expected one (XFAIL)
     destructive     changes the machine outside of its own network namespaces: needs --destructive, which a machine
                     of scripts/run-vm.sh implies
     others          skipped with the text that SKIP, a dict of prepare()'s, has for them
 
-Options: --list, --destructive, -k NAME (repeatable): the test of this name; if there is none, the tests with NAME
+Options: --list, --destructive, --long, -k NAME (repeatable): the test of this name; if there is none, those with NAME
 in their names; "=NAME" is never a part of a name.
 Exit code: 0; 1 a test failed, or -k matches none; 4 all were skipped, or something that all need is missing.
 Environment: DUALPI2_VM (set in machines of scripts/run-vm.sh), KSFT_MACHINE_SLOW; DUALPI2_SEED, the seed of module
@@ -46,6 +48,8 @@ import time
 import traceback
 
 SKIP = {}               # mark: why its tests cannot run here
+MACHINE = os.environ.get("DUALPI2_VM")
+VIRTUAL_TIME = MACHINE in ("virtual-time", "uml")
 _tests = []
 _notes = []
 _HELPERS = ("ktap.py", "lib.py", "netlink.py")
@@ -194,6 +198,7 @@ def main(needs=(), prepare=None, finish=None):
     parser = argparse.ArgumentParser()
     parser.add_argument("--list", action="store_true", help="print the names of the tests and what they are for")
     parser.add_argument("--destructive", action="store_true", help="also run the tests that change this machine")
+    parser.add_argument("--long", action="store_true", help="also run the tests that take long without virtual time")
     parser.add_argument("-k", action="append", metavar="NAME", help="only the test of this name, or those matching")
     args = parser.parse_args()
     chosen = _chosen(args.k)
@@ -203,10 +208,11 @@ def main(needs=(), prepare=None, finish=None):
         return
     if not chosen:
         sys.exit(f"no test matches {args.k}; --list prints the names" if args.k else "there are no tests")
-    machine = os.environ.get("DUALPI2_VM")
-    if machine not in ("virtual-time", "uml"):
+    if not VIRTUAL_TIME:
         SKIP["virtual_time"] = "needs virtual time, see docs/TESTING.md"
-    if not machine and not args.destructive:
+        if not args.long:
+            SKIP["long"] = "takes long; use --long"
+    if not MACHINE and not args.destructive:
         SKIP["destructive"] = "changes this machine; use --destructive"
     _seed()
     print("KTAP version 1")

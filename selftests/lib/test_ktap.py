@@ -17,7 +17,7 @@ import random, sys
 sys.path.insert(0, {here!r})
 from ktap import Failure, Skip, SKIP, each, expect, main, note, test
 
-@test("R1")
+@test("about")
 def good(): random.random()
 @test
 def good_too(): pass
@@ -25,6 +25,8 @@ def good_too(): pass
 def clock(): pass
 @test(needs="destructive")
 def unload(): pass
+@test(needs="long")
+def hours(): pass
 @test(needs="ext")
 def extension(): pass
 @each(("a", "b"), needs="")
@@ -65,19 +67,20 @@ def results(lines):
 def plan_is_first_and_each_result_has_its_number():
     code, lines = run()
     expect_equal(code, 1)
-    expect_equal(lines[:3], ["KTAP version 1", "1..10", "# head"])
+    expect_equal(lines[:3], ["KTAP version 1", "1..11", "# head"])
     expect_equal(results(lines), [
         "ok 1 good", "ok 2 good_too", "ok 3 clock # SKIP needs virtual time, see docs/TESTING.md",
-        "ok 4 unload # SKIP changes this machine; use --destructive", "ok 5 extension # SKIP no extension",
-        "ok 6 case_a", "not ok 7 case_b", "not ok 8 late", "not ok 9 leaves", "ok 10 chance"])
-    expect_equal(lines[-2:], ["# end", "# Totals: pass:4 fail:3 xfail:0 xpass:0 skip:3 error:0"])
+        "ok 4 unload # SKIP changes this machine; use --destructive", "ok 5 hours # SKIP takes long; use --long",
+        "ok 6 extension # SKIP no extension", "ok 7 case_a", "not ok 8 case_b", "not ok 9 late", "not ok 10 leaves",
+        "ok 11 chance"])
+    expect_equal(lines[-2:], ["# end", "# Totals: pass:4 fail:3 xfail:0 xpass:0 skip:4 error:0"])
 
 
 @test
 def list_prints_names_and_what_they_are_for():
     code, lines = run("--list", "-k", "good")
-    expect_equal((code, lines), (0, ["good R1"]))
-    expect_equal(run("--list", "-k", "goo")[1], ["good R1", "good_too"])
+    expect_equal((code, lines), (0, ["good about"]))
+    expect_equal(run("--list", "-k", "goo")[1], ["good about", "good_too"])
 
 
 @test
@@ -107,11 +110,13 @@ def want_of_what_all_need_exit_code_4():
 
 @test
 def marks_in_machines_of_the_project():
-    for machine, clock in (("uml", "ok 1 clock"), ("virtual-time", "ok 1 clock"),
-                           ("tcg", "ok 1 clock # SKIP needs virtual time, see docs/TESTING.md")):
-        lines = run("-k", "clock", "-k", "unload", DUALPI2_VM=machine)[1]
-        expect_equal(results(lines), [clock, "ok 2 unload"], machine)
-    expect_equal(results(run("-k", "unload", "--destructive")[1]), ["ok 1 unload"])
+    for machine, clock, hours in (("uml", "", ""), ("virtual-time", "", ""),
+                                  ("tcg", " # SKIP needs virtual time, see docs/TESTING.md",
+                                   " # SKIP takes long; use --long")):
+        lines = run("-k", "clock", "-k", "unload", "-k", "hours", DUALPI2_VM=machine)[1]
+        expect_equal(results(lines), ["ok 1 clock" + clock, "ok 2 unload", "ok 3 hours" + hours], machine)
+    lines = run("-k", "unload", "-k", "hours", "--destructive", "--long")[1]
+    expect_equal(results(lines), ["ok 1 unload", "ok 2 hours"])
 
 
 @test
