@@ -62,7 +62,7 @@ tc(words, netns=None, check=True)    the system's tc with our plugin
 program(name)           path of a program in C, "net/traffic"; compiled if need be
 main(needs="ext")       what a test program ends with; needs: marks of the tests that have none of their own;
                         "ext": skipped with an in-tree dualpi2, which has no extension
-test, each, note, expect, expect_equal, expect_between, Failure, Skip: see ../lib/ktap.py
+test, each, note, expect, expect_equal, expect_between, Failure, Skip, VIRTUAL_TIME: see ../lib/ktap.py
 
 Environment: DUALPI2_MODULE (loaded if no dualpi2 is; else by modprobe), TC_LIB_DIR, DUALPI2_ROOT;
 DUALPI2_TRACE_PC (loaded before it, see selftests/fuzz/trace_pc) and DUALPI2_MAPS, where main() leaves its map.
@@ -85,7 +85,8 @@ sys.path.insert(1, os.path.join(os.path.dirname(HERE), "lib"))
 import ktap                                                             # noqa: E402
 from identities import *                                                # noqa: E402, F403
 from identities import check_classes, check_identities                  # noqa: E402
-from ktap import Failure, Skip, each, expect, expect_between, expect_equal, note, test  # noqa: E402, F401
+from ktap import VIRTUAL_TIME, Failure, Skip, each, expect             # noqa: E402, F401
+from ktap import expect_between, expect_equal, note, test              # noqa: E402, F401
 from netlink import *                                                   # noqa: E402, F403
 from netlink import (NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, ROOT, RTM_NEWQDISC, in_netns, libc, pack,   # noqa: E402
                      parse_xstats, qdisc_dump, tc_request, unpack)
@@ -95,8 +96,9 @@ MODULE = "/sys/module/sch_dualpi2"
 CLONE_NEWNET = 0x40000000
 NOT_ECT, ECT1, ECT0, CE = range(4)
 
-# `make install` of the tests lays the plugin for tc and the programs in C beside this file.
-os.environ.setdefault("TC_LIB_DIR", HERE if os.path.exists(f"{HERE}/q_dualpi2.so") else os.path.join(ROOT, "build/tc"))
+# `make -C selftests install` puts the plugin for tc and the programs in C beside this file.
+INSTALLED = os.path.exists(os.path.join(HERE, "q_dualpi2.so"))
+os.environ.setdefault("TC_LIB_DIR", HERE if INSTALLED else os.path.join(ROOT, "build/tc"))
 _serial = itertools.count()
 
 
@@ -120,9 +122,8 @@ def tc(words, netns=None, check=True):
 
 def program(name):
     """The path of a program of selftests that is written in C; compiled if it is older than its source."""
-    installed = os.path.join(HERE, os.path.basename(name))
-    if os.path.exists(installed):
-        return installed
+    if INSTALLED:
+        return os.path.join(HERE, os.path.basename(name))
     path, source = os.path.join(ROOT, "build", name), os.path.join(ROOT, "selftests", name + ".c")
     if not os.path.exists(path) or os.path.getmtime(path) < os.path.getmtime(source):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -147,12 +148,13 @@ def load_module():
 
 
 def version():
-    """The version of this project's dualpi2; None if the one that is loaded is in-tree."""
+    """The version of this project's dualpi2, which begins with 2; None of an in-tree one, which has 1.0 or none."""
     try:
         with open(f"{MODULE}/version", encoding="ascii") as file:
-            return file.read().strip()
+            found = file.read().strip()
     except FileNotFoundError:
         return None
+    return found if int(found.split(".")[0]) >= 2 else None
 
 
 def quiet_netns(stack, name):

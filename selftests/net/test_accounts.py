@@ -321,7 +321,7 @@ def c24_memlimit_of_the_user_survives_change_of_limit():
                      (123456, 123456, 5), "memlimit, memlimit shown, limit")
 
 
-@test("C24")
+@test("C24", needs="virtual_time ext")
 def c24_default_memlimit_follows_limit_and_mtu():
     with Tree("htb", "1mbit", **CALM) as tree:
         expect_equal(tree.leaf()["memory_limit"], default_memory(10000, 1500), "memlimit")
@@ -443,7 +443,7 @@ def random_change(rng, tree, without=()):
     return knobs
 
 
-@each(("tbf", "htb", "qfq"), ("reliability scoreboard 2",))
+@each(("tbf", "htb", "qfq"), ("reliability scoreboard 2",), needs="long ext")
 def change_of_every_option_500_times_under_CASE_accounts_agree(name):
     """Random valid values between packets of all kinds; what was set is what is shown."""
     rng = random.Random(500)
@@ -513,7 +513,7 @@ def every_codepoint_in_every_queue_with_CASE_signals_accounts_agree(name):
                 expect(st[q][key] > 0, f"the load caused no {key} of {q}")
 
 
-@test("R5")
+@test("R5", needs="virtual_time ext")
 def idle_time_with_the_greatest_gains_forgets_and_does_not_wrap():
     with Tree("htb", "1mbit", drop_overload=0, target=1, tupdate=100, alpha=2**31 - 1, beta=2**31 - 1) as tree:
         for _ in range(100):
@@ -594,7 +594,7 @@ def gso_all_but_the_last_refused_by_memlimit_under_CASE_parent_agrees(name):
         tree.check_all(exact_drops=False)
 
 
-@each(GSO_PARENTS, ("05ed733b65ab",))
+@each(GSO_PARENTS, ("05ed733b65ab",), needs="virtual_time ext")
 def gso_cut_by_drop_enqueue_under_CASE_parent_agrees(name):
     """Drops anywhere in the burst: Not-ECT on arrival with p_C = 1/4, and 1."""
     with Tree(name, "1mbit", drop_early=1, drop_overload=0, **HARSH) as tree:
@@ -681,7 +681,7 @@ def c20_stab_CASE_of_a_lone_dualpi2_same_bytes_with_and_without_gso(name):
 
 # C19. Work per dequeue
 
-@each(("htb", "tbf"), ("C19",))
+@each(("htb", "tbf"), ("C19",), needs="virtual_time ext")
 def c19_dequeue_under_CASE_at_probability_1_forwards_while_packets_wait(name):
     """p_C = 1 and a full queue: after at most 64 drops one packet goes.
 

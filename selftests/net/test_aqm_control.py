@@ -558,4 +558,4 @@ def timer_starts(seconds):
 
 
 if __name__ == "__main__":
-    main()
+    main(needs="virtual_time ext")

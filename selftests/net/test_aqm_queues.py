@@ -397,4 +397,4 @@ def expect_histogram_shown(shown, delay):
 
 
 if __name__ == "__main__":
-    main()
+    main(needs="virtual_time ext")

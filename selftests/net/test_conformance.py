@@ -368,4 +368,4 @@ def flood_of_any_codepoint_loses_alike_and_delay_stays_at_the_target():
 
 
 if __name__ == "__main__":
-    main()
+    main(needs="virtual_time ext")

@@ -122,27 +122,27 @@ def gso_marked(bridge, split, root_words=""):
             expect_equal(st["drops"], st["gso_failed"], "drops, packets that no device could segment")
 
 
-@test("GSO")
+@test("GSO", needs="long ext")
 def gso_kinds_from_a_packet_socket_split_every_segment_marked():
     gso_marked(False, 1)
 
 
-@test("GSO")
+@test("GSO", needs="long ext")
 def gso_kinds_from_a_packet_socket_not_split_every_segment_marked():
     gso_marked(False, 0)
 
 
-@test("GSO", "clone isolation")
+@test("GSO", "clone isolation", needs="long ext")
 def gso_kinds_over_a_bridge_split_other_port_unmarked():
     gso_marked(True, 1)
 
 
-@test("GSO", "clone isolation")
+@test("GSO", "clone isolation", needs="long ext")
 def gso_kinds_over_a_bridge_not_split_other_port_unmarked():
     gso_marked(True, 0)
 
 
-@test("GSO", "C20")
+@test("GSO", "C20", needs="long ext")
 def gso_kinds_with_a_size_table_every_segment_marked():
     gso_marked(False, 1, "stab overhead 24 linklayer atm")
 
@@ -172,7 +172,7 @@ def gso_kinds_dropped_by_the_aqm_counted_and_rest_unchanged():
         expect_dropped(result, rig.check(), "dropped_aqm")
 
 
-@test("GSO", "05ed733b65ab")
+@test("GSO", "05ed733b65ab", needs="long ext")
 def gso_kinds_with_room_for_some_segments_rest_counted():
     """The queue is at its limit all the time: of each packet as many segments fit as have left."""
     with hostile.no_splat(), GsoRig("300kbit", limit=25, **MARK_ALL_L) as rig:
@@ -190,7 +190,7 @@ def gso_kinds_with_room_for_some_segments_rest_counted():
         expect_dropped(result, rig.check(), "dropped_limit")
 
 
-@test("GSO")
+@test("GSO", needs="long ext")
 def gso_kinds_to_a_device_that_segments_marked_as_a_whole():
     """`out` takes TSO: with no_split_gso the packet that is marked leaves in one piece."""
     with hostile.no_splat(), Mirror(ROOMY | MARK_ALL_L | {"split_gso": 0}, "500kbit") as rig:
@@ -297,7 +297,7 @@ def tunnel_name(tunnel):
     return tunnel.name.replace(" ", "_")
 
 
-@each(TUNNELS, ("RFC 6040",), tunnel_name)
+@each(TUNNELS, ("RFC 6040",), tunnel_name, needs="long ext")
 def tunnel_CASE_outer_header_marked_inner_bytes_equal(tunnel):
     """dualpi2 is on the device below the tunnel."""
     with hostile.no_splat(), Mirror(ROOMY | MARK_ALL_L) as rig:
@@ -367,7 +367,7 @@ class L3VnetSocket(hostile.VnetSocket):
         return True
 
 
-@each(TUNNELS, ("RFC 6040",), tunnel_name)
+@each(TUNNELS, ("RFC 6040",), tunnel_name, needs="long ext")
 def tunnel_CASE_with_gso_inside_outer_marked_segments_equal(tunnel):
     """The tunnel hands down a GSO packet with two headers: each segment gets its mark in the outer one."""
     for split in (1, 0):
@@ -634,7 +634,7 @@ def sniffer_on_the_device_sees_what_left_and_keeps_it():
         rig.check()
 
 
-@test("truesize")
+@test("truesize", needs="long ext")
 def tiny_packets_with_huge_truesize_charged_as_memory():
     """64 KB frames that an IP router cuts to the 60 bytes their header admits to keep their memory."""
     with hostile.no_splat(), Mirror(ROOMY | MARK_ALL_L | {"memory_limit": 1500000}, mtu=1500) as rig:
@@ -679,7 +679,7 @@ addr add fd0a::1/64 dev in nodad
 ROUTER = bytes.fromhex("020000000a01")
 
 
-@test("conntrack")
+@test("conntrack", needs="long ext")
 def packets_defragmented_by_conntrack_marked_and_whole():
     """conntrack puts fragments together, and what is sent is cut from a chain of them."""
     with hostile.no_splat(), Mirror(ROOMY | MARK_ALL_L) as rig:
@@ -783,27 +783,27 @@ def fraglist(split, early=False):
     return result, st
 
 
-@test("GSO", "fraglist")
+@test("GSO", "fraglist", needs="long ext")
 def fraglist_from_gro_split_every_packet_marked():
     result, _ = fraglist(1)
     expect_equal({verdict for *_, verdict in result}, {"marked"}, "verdicts")
 
 
-@test("GSO", "fraglist")
+@test("GSO", "fraglist", needs="long ext")
 def fraglist_from_gro_not_split_every_packet_marked():
     """A list has a header for each packet, and a mark on the first would reach that one alone."""
     result, _ = fraglist(0)
     expect_equal({verdict for *_, verdict in result}, {"marked"}, "verdicts")
 
 
-@test("GSO", "fraglist")
+@test("GSO", "fraglist", needs="long ext")
 def fraglist_from_gro_marked_on_arrival_no_mark_fails():
     """drop_enqueue decides while the head of the list has a second user: the split."""
     _, st = fraglist(1, early=True)
     expect(st["c"]["marked_classic"] > 10, "too few marks for a test")
 
 
-@test("SO_TXTIME")
+@test("SO_TXTIME", needs="long ext")
 def stamps_in_the_past_and_future_do_not_matter():
     with hostile.no_splat(), Mirror(ROOMY | MARK_ALL_L) as rig:
         rig.on("out")
@@ -932,7 +932,7 @@ def sendfile_by_tcp_marked_and_forwarded_file_unchanged():
             lib.note(f"{st['ecn_mark']} marks")
 
 
-@test("WireGuard")
+@test("WireGuard", needs="long ext")
 def wireguard_device_and_device_below_marked_inner_packets_equal():
     hostile.module("wireguard", "/sys/module/wireguard")
     for where in ("w0", "v0"):
@@ -1043,7 +1043,7 @@ def size_table_of_2_gib_bytes_bounded_and_nothing_hangs():
             lib.note(f"overhead {overhead}: {st['bytes'] // st['packets']} bytes a packet, credit {st['credit']}")
 
 
-@test("MTU")
+@test("MTU", needs="long ext")
 def mtu_cut_while_the_queue_is_full_everything_accounted():
     """From 65521 to 68 and back: the memory limit follows, frames that wait are let out or counted."""
     with hostile.no_splat(), Mirror(MARK_ALL_L, "10mbit", mtu=65521) as rig:
@@ -1076,7 +1076,7 @@ def mtu_cut_while_the_queue_is_full_everything_accounted():
         lib.note(f"{len(result)} frames, {lost} lost, memlimit {st['memory_limit']}")
 
 
-@test("05ed733b65ab")
+@test("05ed733b65ab", needs="long ext")
 def one_segment_of_a_gso_packet_left_in_an_empty_tree_kernel_does_not_complain():
     """Two classful parents, limit 1, nothing queued: one segment is queued, so that only the number of bytes
     differs from what the parents will count.  Kernels before summer 2025 warn of an update by 0 packets that

@@ -560,7 +560,7 @@ def ingress_debt_is_paid_by_idle_time_and_purges_owe_nothing():
 
 # Limits
 
-@test("limits", "C11")
+@test("limits", "C11", needs="ext")
 def limits_follow_the_rate_unless_given():
     mtu = 1514
     with Wire(calm=False, mtu=1500) as wire:
@@ -586,7 +586,7 @@ def limits_follow_the_rate_unless_given():
         expect_equal(limits(), (77, 54321), "with both")
 
 
-@test("limits")
+@test("limits", needs="ext")
 def limits_that_fall_with_the_rate_purge():
     with Wire(calm=False, **CALM, memory_limit=2**31, bandwidth=bits(10e6)) as wire:
         expect_equal(wire.stats()["link"]["limit_pkts"], 4882, "limit at 10 Mbit/s")
@@ -612,7 +612,7 @@ def into_l(wire, ecn, dscp, v6=False):
     return bool(new["l"])
 
 
-@test("NQB", "N1", "N2", "N9")
+@test("NQB", "N1", "N2", "N9", needs="ext")
 def nqb_dscp_45_goes_to_l_and_others_do_not():
     with Wire() as wire:
         expect_equal(wire.stats()["knobs"]["nqb"], 1 << NQB, "nqb by default")
@@ -629,7 +629,7 @@ def nqb_dscp_45_goes_to_l_and_others_do_not():
         expect_equal(count, 4, "packets of DSCP 45 for which it mattered")
 
 
-@test("NQB", "N3", "N4")
+@test("NQB", "N3", "N4", needs="ext")
 def nqb_list_is_what_was_set():
     with Wire() as wire:
         for mask in (0, 1, 1 << 63, (1 << 2) | (1 << 40) | (1 << 45), 2**64 - 1):
@@ -645,7 +645,7 @@ def nqb_list_is_what_was_set():
         expect_equal(wire.stats()["link"]["nqb_arrived"], before, "nqb_arrived with nqb off")
 
 
-@test("NQB")
+@test("NQB", needs="ext")
 def nqb_without_l4s_still_goes_to_l():
     with Wire(l4s=0) as wire:
         expect(into_l(wire, NOT_ECT, NQB) and into_l(wire, ECT0, NQB), "NQB does not go to L without l4s")
@@ -653,7 +653,7 @@ def nqb_without_l4s_still_goes_to_l():
         expect(not into_l(wire, ECT1, NQB), "ECT(1) is treated in another way with DSCP 45")
 
 
-@test("NQB", "R13")
+@test("NQB", "R13", needs="ext")
 def nqb_is_overruled_by_what_is_local():
     """A filter, and skb->priority, come before the packet's own marks (RFC 9331 5.4)."""
     with Wire() as wire:
@@ -729,7 +729,7 @@ def nqb_packet_longer_than_its_limit_passes_alone():
         expect_equal(len(wire.arrivals()), 3, "packets that came")
 
 
-@test("NQB")
+@test("NQB", needs="ext")
 def nqb_of_dscp_0_is_not_what_has_no_ip_header():
     with Wire(nqb=1) as wire:
         wire.send(bytes.fromhex("02000000000202000000000108060001080006040001") + bytes(38), wire.udp(100, NOT_ECT, 0))
@@ -738,7 +738,7 @@ def nqb_of_dscp_0_is_not_what_has_no_ip_header():
         expect_equal(st["unparsed"], 1, "unparsed")
 
 
-@test("NQB")
+@test("NQB", needs="ext")
 def nqb_bytes_are_forgotten_with_the_packets():
     """By a reset, and by a change that purges."""
     with Wire(bandwidth=bits(4e6)) as wire:
@@ -949,7 +949,7 @@ def link_options(knobs):
     return {name: knobs[name] for name in LINK_OPTIONS}
 
 
-@test("options")
+@test("options", needs="ext")
 def options_shown_and_set_again_change_no_byte():
     rng = random.Random(5)
     with Wire(calm=False) as wire:
@@ -978,7 +978,7 @@ def options_shown_and_set_again_change_no_byte():
                 expect_equal(wire.options(), shown, "what a new one shows")
 
 
-@test("options")
+@test("options", needs="ext")
 def options_out_of_range_are_refused_and_change_nothing():
     with Wire(bandwidth=bits(4e6), framing=ATM, overhead=40, mpu=3, ingress=1, nqb=7, burst_max=9) as wire:
         before = wire.options()
@@ -1028,7 +1028,7 @@ def throttled_changes_of_all_kinds_keep_the_queue_alive():
         expect_equal(st["memory_used"], 0, "memory_used")
 
 
-@test("throttled")
+@test("throttled", needs="ext")
 def throttled_queue_that_a_change_emptied_holds_nobody():
     """The next packet would leave in 1.5 s, but for a change of the rate when there was none."""
     with Wire(bandwidth=1000) as wire:
@@ -1044,7 +1044,7 @@ def throttled_queue_that_a_change_emptied_holds_nobody():
         expect(took <= MS + COST_NS, f"it left after {took} ns")
 
 
-@test("throttled")
+@test("throttled", needs="ext")
 def throttled_reset_delete_replace_and_link_down_leave_nothing():
     """Whoever waited is not woken for a qdisc that is gone, nor is one that is there forgotten."""
     with hostile.no_splat(), Wire(bandwidth=bits(100e3)) as wire:
@@ -1074,7 +1074,7 @@ def throttled_reset_delete_replace_and_link_down_leave_nothing():
             wire.change(bandwidth=bits(100e3))
 
 
-@test("throttled")
+@test("throttled", needs="ext")
 def throttled_device_that_goes_takes_all_along():
     with hostile.no_splat():
         for how in ("ip link del dev w0", "ip link set dev w0 down"):
@@ -1094,7 +1094,7 @@ def throttled_device_that_goes_takes_all_along():
         time.sleep(0.5)
 
 
-@test("throttled")
+@test("throttled", needs="ext")
 def throttled_added_and_deleted_again_and_again():
     with hostile.no_splat(), Wire(bandwidth=bits(100e3)) as wire:
         for n in range(100):
@@ -1138,7 +1138,7 @@ def parent_CASE_of_a_shaper_lets_all_through_at_its_rate(name):
         tree.check_empty()
 
 
-@each(SHAPER_PARENTS, ("parents",))
+@each(SHAPER_PARENTS, ("parents",), needs="ext")
 def parent_CASE_of_a_shaper_survives_reset_and_deletion_while_it_waits(name):
     spare_qfq(name)
     with hostile.no_splat(), Tree(name, "100mbit", bandwidth=bits(100e3), **CALM | ROOMY) as tree:
@@ -1183,4 +1183,4 @@ def parent_CASE_below_a_shaper_of_its_own_lets_all_through(case):
 
 
 if __name__ == "__main__":
-    lib.main()
+    lib.main(needs="virtual_time ext")

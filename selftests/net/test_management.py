@@ -377,7 +377,7 @@ def classes_under_CASE_are_two_and_show_what_the_qdisc_shows(name):
         expect(not [c for c in class_names(tree.netns) if c[0] == "dualpi2"], "classes of qdiscs that are gone")
 
 
-@test("R36")
+@test("R36", needs="destructive ext")
 def classes_of_a_qdisc_without_a_handle_are_dumped():
     """A qdisc that the core attached by itself, as default_qdisc, has no handle: its classes are 0:1 and 0:3, as those
     of any other there.
@@ -492,7 +492,7 @@ def elsewhere_ns():
     return 5000 if lib.user_mode_linux() else 150000
 
 
-@each(("c", "l"), ("R37",))
+@each(("c", "l"), ("R37",), needs="virtual_time ext")
 def delay_of_CASE_that_is_constant_is_in_its_bucket(name):
     """A burst makes a queue, then packets come as fast as they leave: each waits as long as the one before."""
     net = shared_net()
@@ -519,7 +519,7 @@ def delay_of_CASE_that_is_constant_is_in_its_bucket(name):
                      "delays of the other queue")
 
 
-@each((4e6, 40e6, 200e6), ("R37", "R38"), name=lambda rate: f"{rate / 1e6:.0f}_mbit")
+@each((4e6, 40e6, 200e6), ("R37", "R38"), name=lambda rate: f"{rate / 1e6:.0f}_mbit", needs="virtual_time ext")
 def delay_at_CASE_percentiles_are_those_of_the_receiver(rate):
     """Overload by unresponsive streams with pauses, so that delays are of all sizes, in both queues."""
     net = shared_net()
@@ -649,7 +649,7 @@ def seen_overload(q, seconds):
     return begin, end
 
 
-@each((False, True), ("R39",), name=lambda watched: "watched" if watched else "alone")
+@each((False, True), ("R39",), name=lambda watched: "watched" if watched else "alone", needs="virtual_time ext")
 def overload_of_2_s_CASE_is_reported_once_with_its_begin_and_end(watched):
     """Traffic ends with it.  That somebody looks at the statistics changes nothing."""
     net = shared_net()
@@ -709,7 +709,7 @@ def overload_under_way_is_in_the_statistics():
         expect_equal(third["now"], 0, "now")
 
 
-@each((0.6, 0.55), ("R40", "C18"), name=lambda load: f"{load * 200:.0f}_percent")
+@each((0.6, 0.55), ("R40", "C18"), name=lambda load: f"{load * 200:.0f}_percent", needs="virtual_time ext")
 def overload_at_its_edge_by_CASE_makes_one_report_a_period_at_most(load):
     net = shared_net()
     for period in (0.5, 2):
@@ -736,7 +736,7 @@ def flap(net, times, on=0.6, off=1.2):
             for n in range(times) for name, ecn in (("c", NOT_ECT), ("l", ECT1))]
 
 
-@test("R40")
+@test("R40", needs="virtual_time ext")
 def overloads_that_flap_are_added_up_in_one_report_a_period():
     """Five in 9 s and a period of 4 s: what happens within it is in the report that ends it."""
     net = shared_net()
@@ -903,7 +903,7 @@ def overload_of_a_namespace_that_ends_is_no_trouble():
     time.sleep(1.5)
 
 
-@test("R39")
+@test("R39", needs="destructive ext")
 def overload_listener_stays_when_the_module_goes_and_comes():
     """The module can be removed with a listener there, who is then silent; the family is gone with it."""
     module = "/sys/module/sch_dualpi2"
@@ -920,7 +920,8 @@ def overload_listener_stays_when_the_module_goes_and_comes():
         pass
 
 
-@each((0, 10, 25, 50, 90), ("R30", "R35"), name=lambda pct: f"{pct}_percent" if pct else "default")
+@each((0, 10, 25, 50, 90), ("R30", "R35"), name=lambda pct: f"{pct}_percent" if pct else "default",
+      needs="virtual_time ext")
 def overload_with_p_cmax_CASE_begins_there_in_both_queues(percent):
     """p' rises until both queues drop; what was sampled says at which p_C that is: the first p_C in overload is not
     below it, the last one before is.  One flag for both: from there on ECT is dropped in both.
@@ -945,7 +946,7 @@ def overload_with_p_cmax_CASE_begins_there_in_both_queues(percent):
         expect_equal(q.stats()["knobs"]["p_cmax"], percent, "p_cmax shown")
 
 
-@test("R30", "R40")
+@test("R30", "R40", needs="virtual_time ext")
 def overload_state_outlasts_the_shedding_by_8_updates():
     """What is dropped for overload goes by p_C alone; the state, for count and reports, ends when p_C has been below
     p_Cmax for 8 updates of 16 ms, and its end is when it fell.  1.5 times the rate, then 1.15 times of Not-ECT, which
@@ -1011,7 +1012,7 @@ def tracing(on=True):
         put(f"{EVENT}/enable", "0")
 
 
-@test("tracepoint")
+@test("tracepoint", needs="destructive ext")
 def tracepoint_format_has_the_fields_that_are_documented():
     with tracing(False):
         with open(f"{EVENT}/format", encoding="ascii") as file:
@@ -1021,7 +1022,7 @@ def tracepoint_format_has_the_fields_that_are_documented():
             expect(f" {field};" in text, f"no field {field}: {text}")
 
 
-@test("tracepoint")
+@test("tracepoint", needs="destructive ext")
 def tracepoint_switched_off_traces_nothing():
     net = shared_net()
     with tracing(False) as take, net.aqm():
@@ -1033,7 +1034,7 @@ def traced_counts(events, **want):
     return sum(all(event.get(key) == value for key, value in want.items()) for event in events)
 
 
-@test("tracepoint")
+@test("tracepoint", needs="destructive ext")
 def tracepoint_tells_every_decision_of_both_queues():
     """Overload and before, all codepoints: verdicts agree with the counters, delays with the histogram."""
     net = shared_net()

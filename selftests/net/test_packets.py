@@ -114,17 +114,17 @@ def ring_unchanged(load):
         lib.note(f"{split} IP headers lay in two pages")
 
 
-@test("R3", "R21", "RFC 3168 5", "RFC 791")
+@test("R3", "R21", "RFC 3168 5", "RFC 791", needs="long ext")
 def native_marks_from_a_packet_socket_byte_exact():
     mark_natively("socket")
 
 
-@test("R3", "RFC 3168 5")
+@test("R3", "RFC 3168 5", needs="long ext")
 def native_marks_over_a_bridge_byte_exact():
     mark_natively("bridge")
 
 
-@test("R3", "RFC 3168 5")
+@test("R3", "RFC 3168 5", needs="long ext")
 def native_marks_on_nonlinear_header_byte_exact():
     """In parts that fit the ring; its pages are compared while they are still its own."""
     with Rig("50kbit", ecn_mask=lib.ANY_ECT, **MARK_ALL_L) as rig:
@@ -266,12 +266,12 @@ def flood(side_first):
         expect_alike(load.verdicts(rig.side.drain(10)), lambda ecn, ip: "same")
 
 
-@test("clone isolation")
+@test("clone isolation", needs="long ext")
 def bridge_flood_other_port_after_keeps_its_copies_unmarked():
     flood(side_first=False)
 
 
-@test("clone isolation")
+@test("clone isolation", needs="long ext")
 def bridge_flood_other_port_before_keeps_its_copies_unmarked():
     flood(side_first=True)
 
@@ -332,7 +332,7 @@ class Calls:
         self.put("set_ftrace_filter", "")
 
 
-@test("C22")
+@test("C22", needs="destructive ext")
 def c22_clones_that_are_not_marked_not_copied():
     """200 clones pass unmarked: the header is not made writable once.  Then 50 are marked: it is
     for each, which shows that the tracer sees it.
