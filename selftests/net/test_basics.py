@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
+# suite: quick kernel=debug
+# suite: long kernel=stock
 """
 test_basics.py - what every dualpi2 does, this project's and an in-tree one.
 
