@@ -53,5 +53,13 @@ retry() {
 	return "$rc"
 }
 
+# kernels [stock]: Debian's kernels in suites.toml, "KERNEL SUITE" a line, the oldest first; stock: those that tests boot.
+kernels() {
+	sed -n "s/^\"\([0-9.]*\)\" = { release = \"\([a-z-]*\)\".*${1-}.*/\1 \2/p" "$DUALPI2_ROOT/scripts/suites.toml"
+}
+
+# releases: the Debian releases of the stock kernels, the oldest first.
+releases() { kernels stock | cut -d' ' -f2; }
+
 # version: of this project. It stands in sch_dualpi2.c alone; all else asks here.
 version() { sed -n 's/^#define DUALPI2_VERSION[[:space:]]*"\([^"]*\)"$/\1/p' "$DUALPI2_ROOT/sch_dualpi2.c"; }

@@ -8,7 +8,7 @@
 # usage: iproute2.sh [--refresh] [--tree DIR]... [--suite SUITE]... [OUTDIR]
 #        --tree     an unpacked source tree
 #        --suite    Debian's source of that suite, which is fetched and built once and kept in the
-#                   cache directory; default: those of bullseye, bookworm, trixie and forky, which are
+#                   cache directory; default: those of the releases in suites.toml, which are
 #                   5.10, 6.1, 6.15 and 7.2, as far as the mirror has them
 #        --refresh  fetch them again
 #        OUTDIR     gets dualpi2-for-iproute2-VERSION.patch and tc-VERSION; default: build/iproute2
@@ -38,7 +38,7 @@ while [ $# -gt 0 ]; do
 	shift
 done
 if [ ${#trees[@]} -eq 0 ] && [ ${#suites[@]} -eq 0 ]; then
-	suites=(bullseye bookworm trixie forky)
+	mapfile -t suites < <(releases)
 	named=''
 fi
 

@@ -32,13 +32,12 @@ done
 kernel=$1 release=''
 case $kernel in
 debug | plain) exec "$DUALPI2_ROOT/scripts/debug-kernel.sh" ${refresh:+--refresh} "$kernel" ;;
-5.10) suite=bullseye ;;
-6.1) suite=bookworm ;;
-6.12) suite=trixie ;;
-7.2) suite=forky ;;
-7.3) suite=trixie-backports ;;
 */*) suite=${kernel%%/*} release=${kernel#*/} ;;
-*) die "no suite known for kernel '$kernel'; known are 5.10, 6.1, 6.12, 7.2, 7.3, debug, plain; or say SUITE/RELEASE" ;;
+*)
+	suite=$(kernels | awk -v kernel="$kernel" '$1 == kernel { print $2 }')
+	[ -n "$suite" ] || die "unknown kernel '$kernel'; known are $(kernels | cut -d' ' -f1 | paste -sd' ') debug plain;" \
+		"or name one as SUITE/RELEASE"
+	;;
 esac
 debian=${suite%-backports}
 # Where the next release is made there is nothing newer to build with.

@@ -126,7 +126,7 @@ coccinelle() {
 	local script
 	find "$kernel_scripts/coccinelle" -name '*.cocci' | sort | xargs grep -l '^virtual report' |
 		xargs grep -L 'script:ocaml' >"$work/cocci.list"
-	xargs -a "$work/cocci.list" -I{} -P 2 timeout 120 spatch --very-quiet -D report --no-show-diff \
+	xargs -a "$work/cocci.list" -I{} -P "$(nproc)" spatch --very-quiet -D report --no-show-diff \
 		--include-headers --no-includes -I include -I extra/include --cocci-file {} sch_dualpi2.c extra/sch_*.c extra/include/*/*.h include/net/dualpi2.h include/net/dualpi2_link.h \
 		include/glue/dualpi2_knob.h include/glue/dualpi2_packet.h include/compat/compat.h 2>&1 |
 		grep -vE '^$|^(HANDLING|SPECIAL|note|No OCaml|Using)|^warning: (line|.*should be)'
@@ -188,7 +188,7 @@ printf '#include <%s>\n' net/dualpi2.h net/pi2.h net/packet_value.h net/csaqm.h 
 python3 -B selftests/unit/vectors.py >"$work/vectors.h" || exit 1
 
 for rule in "${rules[@]}"; do
-	while [ "$(jobs -rp | wc -l)" -ge 2 ]; do wait -n || true; done
+	while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
 	"$rule" >"$work/$rule.found" 2>&1 &
 done
 wait

@@ -46,14 +46,11 @@ lock_kernel() {
 
 {
 	echo "# Written by scripts/lock.sh. SUITE NAME VERSION FILE SHA256; of several versions the first that the mirror has counts."
-	for suite in bullseye bookworm trixie forky; do
+	for suite in $(releases); do
 		archive --refresh "$suite" names "^iproute2$" >/dev/null
 		lock_package "$suite" src:iproute2
 	done
 	lock_package forky linux-source-7.2
-	lock_kernel bullseye 5.10
-	lock_kernel bookworm 6.1
-	lock_kernel trixie 6.12
-	lock_kernel forky 7.2
+	while read -r kernel suite; do lock_kernel "$suite" "$kernel" </dev/null; done < <(kernels stock)
 } >"$lock.new"
 mv "$lock.new" "$lock"

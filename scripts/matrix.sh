@@ -4,9 +4,10 @@
 # matrix.sh - build the module, TCP Prague and the companions, W=1 and -Werror, for every kernel that Debian's archive
 # has headers of.
 #
-# usage: matrix.sh [--refresh] [--list | --ktap] [REGEX | newest]
+# usage: matrix.sh [--refresh] [--list | --ktap] [REGEX | newest | locked]
 #          REGEX      only releases that match, like '^6\.1\.' or 'rt-amd64$'
 #          newest     only the newest release of each X.Y, plain flavour
+#          locked     only the oldest and the newest of the stock kernels in suites.toml, as packages.lock has them
 #          --refresh  look again for releases and for headers that were missing
 #          --list     print release and suite of what would be built, and build nothing
 #          --ktap     print test results in place of the table
@@ -31,8 +32,8 @@ set -euo pipefail
 . "$(dirname "$0")/ktap.sh"
 
 suites=(bullseye bookworm bookworm-backports trixie trixie-backports forky sid)
-jobs_at_once=2
-usage='usage: matrix.sh [--refresh] [--list | --ktap] [REGEX | newest]'
+jobs_at_once=$(nproc)
+usage='usage: matrix.sh [--refresh] [--list | --ktap] [REGEX | newest | locked]'
 
 refresh='' format=table
 while [[ ${1-} == --* ]]; do
@@ -191,8 +192,22 @@ as_ktap() { # TOTAL
 	done
 }
 
-if [ -n "$refresh" ] || [ ! -s "$known" ]; then list_releases; fi
-selected=$(select_releases)
+# "SUITE RELEASE" of the oldest and the newest kernel that is locked.
+locked_releases() {
+	local kernel suite assignments
+	while read -r kernel suite; do
+		assignments=$(scripts/kernel.sh --headers "$kernel" </dev/null) || return
+		eval "$assignments"
+		echo "$suite $KREL"
+	done < <(kernels stock | sed -n '1p;$p')
+}
+
+if [ "$only" = locked ]; then
+	selected=$(locked_releases)
+else
+	if [ -n "$refresh" ] || [ ! -s "$known" ]; then list_releases; fi
+	selected=$(select_releases)
+fi
 [ -n "$selected" ] || die "no kernel release matches '$only'; see matrix.sh --list"
 if [ "$format" = list ]; then
 	awk '{ print $2, $1 }' <<<"$selected" | column -t

@@ -143,7 +143,7 @@ if [ -n "$virtual_time" ]; then
 	# The repository and what else is wanted, for vm-init.sh to unpack. Files may vanish meanwhile.
 	prune=(-path "$DUALPI2_ROOT/.git")
 	# Much, and of no use in the machine.
-	for dir in check matrix deb rpm packages lab/results unit lint; do
+	for dir in check matrix deb rpm packages operator iproute2 lab/results unit lint debug plain torture; do
 		prune+=(-o -path "$DUALPI2_ROOT/build/$dir")
 	done
 	for dir in "${rw[@]}"; do

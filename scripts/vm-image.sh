@@ -108,7 +108,7 @@ common_files() {
 	local kernel=$modules/kernel name
 
 	find "$DUALPI2_CACHE/venv" 2>/dev/null |
-		grep -v -E '/site-packages/(numpy|matplotlib|mpl_toolkits|PIL|fontTools|contourpy|kiwisolver|pip|setuptools|[^/]*[.]libs)/' || true
+		grep -v -E '/site-packages/(ruff|scapy|numpy|matplotlib|mpl_toolkits|PIL|fontTools|contourpy|kiwisolver|pip|setuptools|[^/]*[.]libs)/|/bin/ruff$' || true
 	find "$modules" -maxdepth 1 -name 'modules.*'
 	for name in net/core net/ipv4 net/ipv6 net/sched net/netfilter net/packet net/bridge net/8021q net/802 net/llc \
 		net/psample net/tls net/sctp net/xfrm drivers/net/vxlan drivers/net/wireguard crypto arch/x86/crypto lib/crc lib/crypto \

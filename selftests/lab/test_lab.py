@@ -36,6 +36,9 @@ import stacked   # noqa: E402
 import store     # noqa: E402
 from ktap import expect_equal as equal, test  # noqa: E402
 
+# Seconds until a wait fails: no result depends on how fast this machine is, so this is only for what never comes.
+LAST_RESORT_S = 600
+
 # The stand-in: --rw DIR makes it the machine, else it is the reduction of its last argument. $FAKE_DO is
 # JSON, {case: what happens there}.
 FAKE_TEXT = """#!/usr/bin/python3 -IS
@@ -48,11 +51,11 @@ open(os.environ["FAKE_DIR"] + "/pids", "a").write("%d\\n" % os.getpid())
 print("progress 1/2", flush=True)
 if machine:
     if do == "hang":
-        time.sleep(60)
+        time.sleep(3600)
     if do == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         print("deaf", flush=True)
-        time.sleep(60)
+        time.sleep(3600)
     if do == "limit":
         sys.exit(124)
     if do == "fail":
@@ -96,7 +99,7 @@ class Place:
     def lab(self, *args, do=None):
         """(exit code, stdout, stderr) of `lab ARGS`."""
         process = self.start(*args, do=do)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=LAST_RESORT_S)
         return process.returncode, out, err
 
     def finished(self):
@@ -116,9 +119,9 @@ class Place:
         return [p for p in self.pids() if os.path.exists(f"/proc/{p}")]
 
 
-def until(condition, seconds=30):
+def until(condition):
     """Wait for a condition; fail if it does not come."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + LAST_RESORT_S
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.02)
@@ -523,7 +526,7 @@ def interrupted(number):
 def run_interrupted_stops_the_machines_and_keeps_what_is_finished():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         place, process = interrupted(number)
-        _, err = process.communicate(timeout=15)
+        _, err = process.communicate(timeout=LAST_RESORT_S)
         holds(err, "interrupted")
         equal((process.returncode, place.alive(), place.finished()), (130, [], ["two-rtts-reno"]))
         equal(os.listdir(place.store.partial), [])
@@ -535,7 +538,7 @@ def run_interrupted_stops_the_machines_and_keeps_what_is_finished():
 @test
 def run_killed_takes_its_machines_with_it():
     place, process = interrupted(signal.SIGKILL)
-    process.communicate(timeout=15)
+    process.communicate(timeout=LAST_RESORT_S)
     until(lambda: not place.alive())
     equal(place.finished(), ["two-rtts-reno"])
     # What it left half done is cleared away, not taken for finished.
@@ -572,11 +575,9 @@ def run_that_hangs_is_killed():
         place.store.lock()
         job, = scenario.Experiment("smoke").jobs(["dualpi2"], "udp")
         run = runs.JobRun(job, runs.Bench(), place.store, 1)
-        began = time.monotonic()
         with contextlib.redirect_stderr(io.StringIO()):
             runs.run_all([run], run.bench.built, 1)
         holds(run.failure, "took more than 1 s and was stopped")
-        assert time.monotonic() - began < 30
         equal((place.alive(), place.finished()), ([], []))
     finally:
         runs.GRACE_S, runs.STOP_S = grace, patience
@@ -587,7 +588,7 @@ def two_runs_on_one_directory_are_kept_apart():
     place, process = interrupted(0)
     code, _, err = place.lab(*SMOKE, "--case", "udp")
     process.terminate()
-    process.communicate(timeout=15)
+    process.communicate(timeout=LAST_RESORT_S)
     equal((code, err.count("\n")), (1, 1))
     holds(err, "another lab run is at work", "--results")
 

@@ -3,11 +3,13 @@
 # suite: check needs=plain,tc,source,iproute2 -- --newest
 # suite: long needs=plain,tc,source,iproute2
 #
-# test-iproute2.sh - does the patch for each release of iproute2 apply, build without warnings, and
+# test_iproute2.sh - does the patch for each release of iproute2 apply, build without warnings, and
 # give a tc that passes our tc-testing cases, the newest also the kernel's? All are tested in one
 # virtual machine, each with our front end as it has it built in. KTAP on stdout.
 #
-# usage: test-iproute2.sh [ARGUMENT...]      arguments for selftests/tdc/test_tdc.py: -k SUBSTRING
+# usage: test_iproute2.sh [--newest] [ARGUMENT...]
+#          --newest   run the cases with the newest release's tc alone
+#          ARGUMENT   for selftests/tdc/test_tdc.py: -k NAME
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -15,7 +17,12 @@ set -euo pipefail
 # shellcheck source=scripts/ktap.sh
 . "$(dirname "$0")/../../scripts/ktap.sh"
 
-suites=(bullseye bookworm trixie forky)
+newest=''
+if [ "${1-}" = --newest ]; then
+	newest=1
+	shift
+fi
+mapfile -t suites < <(releases)
 outdir=$DUALPI2_ROOT/build/iproute2
 
 plan "${#suites[@]}"
@@ -34,6 +41,7 @@ for suite in "${suites[@]}"; do
 	*) result "$name" 1 ;;
 	esac
 done
+[ -z "$newest" ] || patched=("${patched[@]: -1}")
 [ ${#patched[@]} -gt 0 ] || die "no tc was built; see the messages above"
 
 # The machine has this machine's programs: these tcs are built for it, and need its libraries.

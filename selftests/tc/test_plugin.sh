@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check needs=roots:bullseye-test,roots:bookworm-test,roots:trixie-test,roots:forky-test
+# suite: check needs=roots:stock-test
 #
-# test-plugin.sh - does the one tc plugin that "make plugin" builds load in the tc of every Debian
+# test_plugin.sh - does the one tc plugin that "make plugin" builds load in the tc of every Debian
 # release, and work there? Each tc runs in the userland of its own release (root.sh test), without a
 # kernel module: what it says about options is the plugin's. KTAP on stdout. What options do in a
 # kernel is tested in selftests/tdc.
@@ -11,7 +11,7 @@
 # from the module that this one belongs to, and from the one before the statistics had attributes. The
 # plugin of that time (tests/old) reads both too: each has to show all that plugin and module know.
 #
-# usage: test-plugin.sh [PLUGIN]      default: build/tc/q_dualpi2.so, built first
+# usage: test_plugin.sh [PLUGIN]      default: build/tc/q_dualpi2.so, built first
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -19,7 +19,7 @@ set -euo pipefail
 # shellcheck source=scripts/ktap.sh
 . "$(dirname "$0")/../../scripts/ktap.sh"
 
-releases=(bullseye bookworm trixie forky)
+mapfile -t releases < <(releases)
 oldest_glibc=2.31
 tests_per_release=11
 
