@@ -123,7 +123,9 @@ def _repeat(name):
     prefix = os.environ.get("DUALPI2_REPEAT")
     if not prefix:
         seed = os.environ.get("DUALPI2_SEED")
-        prefix = (f"DUALPI2_SEED={shlex.quote(seed)} " if seed else "") + f"python3 {shlex.quote(sys.argv[0])} -k"
+        prefix = f"python3 {shlex.quote(os.path.abspath(sys.argv[0]))} -k"
+        if seed:
+            prefix = f"DUALPI2_SEED={shlex.quote(seed)} {prefix}"
     return f"{prefix} {shlex.quote(name)}"
 
 

@@ -611,7 +611,8 @@ def netns_deleted_under_traffic_frees_everything():
                 time.sleep(0.2)
                 if bed.stats()["qlen"] > 50:
                     break
-            expect(bed.stats()["qlen"] > 50, "too few packets queued")
+            else:
+                raise Failure("too few packets queued")
         # The namespace's name is gone; our own socket in it too.
         time.sleep(0.05 * n)
         os.kill(pid, 9)
