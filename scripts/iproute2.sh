@@ -5,12 +5,13 @@
 # the change as a patch for git am. A tree itself stays as it is; nothing is installed.
 # Where the tree has a dualpi2 of its own (6.18 and later), ours takes its place.
 #
-# usage: iproute2.sh [--refresh] [--tree DIR]... [--suite SUITE]... [OUTDIR]
+# usage: iproute2.sh [--refresh] [--fetch] [--tree DIR]... [--suite SUITE]... [OUTDIR]
 #        --tree     an unpacked source tree
 #        --suite    Debian's source of that suite, which is fetched and built once and kept in the
 #                   cache directory; default: those of the releases in suites.toml, which are
 #                   5.10, 6.1, 6.15 and 7.2, as far as the mirror has them
 #        --refresh  fetch them again
+#        --fetch    only fetch them
 #        OUTDIR     gets dualpi2-for-iproute2-VERSION.patch and tc-VERSION; default: build/iproute2
 #
 # Prints the paths of the patches. Exit code 77: a suite that was named has no source on the mirror.
@@ -19,11 +20,11 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-usage='usage: iproute2.sh [--refresh] [--tree DIR]... [--suite SUITE]... [OUTDIR]'
+usage='usage: iproute2.sh [--refresh] [--fetch] [--tree DIR]... [--suite SUITE]... [OUTDIR]'
 patch=$DUALPI2_ROOT/iproute2-patch
 cache=$DUALPI2_CACHE/iproute2
 outdir=$DUALPI2_ROOT/build/iproute2
-trees=() suites=() refresh='' named=1
+trees=() suites=() refresh='' only_fetch='' named=1
 while [ $# -gt 0 ]; do
 	case $1 in
 	--tree | --suite)
@@ -32,6 +33,7 @@ while [ $# -gt 0 ]; do
 		shift
 		;;
 	--refresh) refresh=1 ;;
+	--fetch) only_fetch=1 ;;
 	-*) die "unknown option '$1'; $usage" ;;
 	*) outdir=$1 ;;
 	esac
@@ -215,7 +217,7 @@ for suite in "${suites[@]}"; do
 	code=$?
 	set -e
 	case $code in
-	0) emit "$cache/$suite" ;;
+	0) [ -n "$only_fetch" ] || emit "$cache/$suite" ;;
 	77) lacking+=("$suite") ;;
 	*) exit "$code" ;;
 	esac

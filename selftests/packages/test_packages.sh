@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check needs=roots:bookworm-bare,packages -- --no-machine bookworm
+# suite: check needs=packages:bookworm -- --no-machine bookworm
 # suite: long needs=packages
 #
-# test-packages.sh - build the Debian packages, install them on fresh installations of Debian, use
+# test_packages.sh - build the Debian packages, install them on fresh installations of Debian, use
 # them there, upgrade and remove them, and see what is said when something is missing. KTAP on stdout.
 #
-# usage: test-packages.sh [RELEASE...]       bullseye bookworm trixie forky; none named: all
+# usage: test_packages.sh [--fetch | --no-machine] [RELEASE...]       bullseye bookworm trixie forky; none named: all
+#          --fetch       only download what the tests install; after that they use no network
+#          --no-machine  without the upgrade in a machine, which takes most of the time
 #
 # In each release (root.sh bare, changed only in an overlay): packages in the tree without a machine,
 # then one machine with the tree's own kernel (selftests/packages/upgrade.sh). Needs root; takes five to
@@ -18,12 +20,17 @@ set -euo pipefail
 # shellcheck source=scripts/ktap.sh
 . "$(dirname "$0")/../../scripts/ktap.sh"
 
+mode=''
+if [[ ${1-} == @(--fetch|--no-machine) ]]; then
+	mode=$1
+	shift
+fi
 releases=("$@")
 [ ${#releases[@]} -gt 0 ] || releases=(bullseye bookworm trixie forky)
 for release in "${releases[@]}"; do
 	case $release in
 	bullseye | bookworm | trixie | forky) ;;
-	*) die "unknown release '$release'; usage: test-packages.sh [bullseye|bookworm|trixie|forky]..." ;;
+	*) die "unknown release '$release'; usage: test_packages.sh [--fetch | --no-machine] [bullseye|bookworm|trixie|forky]..." ;;
 	esac
 done
 [ "$(id -u)" = 0 ] || die "installing in a Debian tree needs root; run as root"
@@ -34,7 +41,7 @@ new=$build/new old=$build/old
 new_version=$(version) old_version=2.0.9
 in_root=$DUALPI2_ROOT/scripts/in-root.sh
 mkdir -p "$build" "$DUALPI2_CACHE/packages" "$DUALPI2_CACHE/roots"
-scratch='' child=''
+scratch='' child='' in_tree=''
 # shellcheck disable=SC2317 # called by the trap
 cleanup() {
 	[ -z "$child" ] || { kill -TERM "$child" 2>/dev/null && wait "$child"; } || true
@@ -70,13 +77,9 @@ fresh() {
 			Acquire::Languages none APT::Sandbox::User root APT::Keep-Downloaded-Packages true >/etc/apt/apt.conf.d/99test
 		printf '%s\n' force-unsafe-io 'path-exclude=/usr/share/locale/*' >/etc/dpkg/dpkg.cfg.d/test"
 }
-# inside [--offline] SCRIPT: run it in the tree; what it changes stays until fresh.
+# inside SCRIPT: run it in the tree, without a network; what it changes stays until fresh.
+offline=(--offline)
 inside() {
-	local offline=()
-	if [ "$1" = --offline ]; then
-		offline=(--offline)
-		shift
-	fi
 	"$in_root" "${offline[@]}" --scratch "$scratch" "$root" bash -euo pipefail -c "
 		kernel=$kernel in_tree=$in_tree new=$new old=$old new_version=$new_version
 		dir=/lib/modules/$kernel
@@ -87,11 +90,7 @@ inside() {
 tools='
 	refute() { if "$@"; then echo "this succeeded and should not have: $*"; exit 1; fi; }
 	logged() { local code=0; "$@" >/tmp/log 2>&1 </dev/null || code=$?; cat /tmp/log; return "$code"; }
-	# A package of the archive may not come at once.
-	installs() {
-		logged apt-get -q -y install "$@" ||
-			{ grep -q "Failed to fetch" /tmp/log && apt-get -q update && logged apt-get -q -y install "$@"; }
-	}
+	installs() { logged apt-get -q -y install "$@"; }
 	says() { grep -F -e "$1" /tmp/log || { echo "this was not said: $1"; exit 1; }; }
 	add_in_tree() { cp "$in_tree" "$dir/kernel/net/sched/sch_dualpi2.ko"; depmod "$kernel"; }
 	has_module() { ls "$dir"/updates/dkms/sch_dualpi2.ko*; }
@@ -103,9 +102,31 @@ tools='
 prepare() {
 	root=$("$DUALPI2_ROOT/scripts/root.sh" "$@" "$release" bare)
 	kernel=$(basename "$(dirname "$(ls -d "$root"/lib/modules/*/modules.dep)")")
-	in_tree=''
 	fresh
+}
+# What the tests install, in the archives of the cache directory, and package lists that name just that.
+fetch() {
+	local made_of
+	cache=$DUALPI2_CACHE/packages/$release
+	mkdir -p "$cache"
+	exec 6>"$cache/lock"
+	flock 6
+	prepare
+	if [ "$release" = forky ]; then in_tree=$("$DUALPI2_ROOT/scripts/in-tree.sh" --headers "$release/$kernel"); fi
+	made_of=$(cat "$root/made-of" "$new"/*.control && stat -c %Y "$root/made-of")
+	[ "$made_of" != "$(cat "$cache/made-of" 2>/dev/null)" ] || return 0
+	offline=()
 	retry 3 inside 'apt-get -q -o APT::Update::Error-Mode=any update >&2' || die "cannot read the package lists of $release; check the network"
+	if ! inside "apt-cache depends linux-headers-amd64 | grep -qF ' linux-headers-$kernel'"; then
+		say "$release: has a newer kernel than the tree"
+		prepare --refresh
+		made_of=$(cat "$root/made-of" "$new"/*.control && stat -c %Y "$root/made-of")
+	fi
+	# shellcheck disable=SC2016 # for the shell in the tree
+	retry 3 inside 'apt-get -q -y --download-only install bash-completion "$new"/*.deb "$new"/extra/*.deb "linux-headers-$kernel" >&2
+		apt-get -q -y --download-only --reinstall install iproute2 >&2' || die "cannot fetch what the tests of $release install; check the network"
+	echo "$made_of" >"$cache/made-of"
+	offline=(--offline)
 }
 
 # The tests, in order.
@@ -208,17 +229,17 @@ extra_installs_alone_and_purges() {
 }
 # Only the modules that the machine needs: depmod of all of them takes minutes there.
 keep_few_modules() {
-	inside --offline 'keep=$(for m in virtio_pci virtio_console 9pnet_virtio 9p overlay veth; do
+	inside 'keep=$(for m in virtio_pci virtio_console 9pnet_virtio 9p overlay veth; do
 			modprobe -S "$kernel" --show-depends "$m"; done | sed -n "s/^insmod \([^ ]*\).*/\1/p")
 		find "$dir/kernel" -name "*.ko*" | grep -v -F -e "$keep" -e /sch_dualpi2.ko | xargs rm
 		depmod "$kernel"'
 }
 builds_offline() {
-	inside --offline 'logged dpkg -i "$new"/dualpi2-*.deb; has_module
+	inside 'logged dpkg -i "$new"/dualpi2-*.deb; has_module
 		cp "$(has_module)" /opt; case $(ls /opt/sch_dualpi2.ko*) in *.xz) xz -d /opt/sch_dualpi2.ko.xz ;; esac'
 }
 refused_upgrade_changes_nothing() {
-	inside --offline 'mount --bind /lib/modules /lib/modules; mount -o remount,ro,bind /lib/modules
+	inside 'mount --bind /lib/modules /lib/modules; mount -o remount,ro,bind /lib/modules
 		refute logged dpkg -i "$old"/dualpi2-dkms_*.deb
 		says "make it writable"
 		umount /lib/modules
@@ -229,7 +250,7 @@ refused_upgrade_changes_nothing() {
 		[ "$(modinfo -k "$kernel" -F version sch_dualpi2)" = "$new_version" ]'
 }
 built_in_is_refused() {
-	inside --offline 'cp "$dir/modules.builtin" /tmp
+	inside 'cp "$dir/modules.builtin" /tmp
 		echo kernel/net/sched/sch_dualpi2.ko >>"$dir/modules.builtin"
 		logged dpkg -i "$new"/dualpi2-dkms_*.deb
 		says "a built-in dualpi2 cannot be replaced"
@@ -242,7 +263,7 @@ built_in_is_refused() {
 		has_module'
 }
 bad_headers_are_told() {
-	inside --offline 'mv "$dir/build" "$dir/build.good"; mkdir -p "$dir/build/include"; echo "all:; false" >"$dir/build/Makefile"
+	inside 'mv "$dir/build" "$dir/build.good"; mkdir -p "$dir/build/include"; echo "all:; false" >"$dir/build/Makefile"
 		refute logged dpkg -i "$new"/dualpi2-dkms_*.deb
 		says "apt install --reinstall linux-headers-$kernel, then: dpkg --configure -a"
 		rm -r "$dir/build"; mv "$dir/build.good" "$dir/build"
@@ -263,7 +284,7 @@ missing_headers_are_named() {
 		refute test -e "$dir/build/include"'
 }
 install_script_refuses() { # what "make install" runs
-	inside --offline 'repo='"$DUALPI2_ROOT"'; plugin=/usr/lib/tc/q_dualpi2.so
+	inside 'repo='"$DUALPI2_ROOT"'; plugin=/usr/lib/tc/q_dualpi2.so
 		install_it() { logged "$repo/scripts/install.sh" install "$@" "$plugin" /usr/lib/tc; }
 		cp /opt/sch_dualpi2.ko /tmp
 		refute install_it /nonexistent.ko; says "run: make all"
@@ -293,7 +314,7 @@ headers_bring_the_module() {
 machine() {
 	local beside=alone code=0
 	[ "$release" != forky ] || beside=in-tree
-	inside --offline 'logged dpkg -i "$old"/dualpi2-*.deb >/dev/null' >&2
+	inside 'logged dpkg -i "$old"/dualpi2-*.deb >/dev/null' >&2
 	unshare --mount --propagation private bash -euc '
 		mount -t overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" root "$1/merged"
 		shift 2
@@ -318,11 +339,6 @@ machine_tests() {
 	say "$release: machine, $((SECONDS - began)) s"
 }
 
-# Linux's own dualpi2 as a module of the kernel's tree, which Debian leaves out.
-in_tree_module() {
-	in_tree=$("$DUALPI2_ROOT/scripts/in-tree.sh" --headers "$release/$kernel")
-	inside add_in_tree
-}
 in_tree_is_there() { # without ours, and after it is gone
 	# shellcheck disable=SC2016
 	inside 'modinfo -k "$kernel" -n sch_dualpi2 | grep /kernel/net/sched/
@@ -330,18 +346,11 @@ in_tree_is_there() { # without ours, and after it is gone
 }
 
 test_release() {
-	cache=$DUALPI2_CACHE/packages/$release
-	mkdir -p "$cache"
-	exec 6>"$cache/lock"
-	flock 6
 	say "$release: begins"
-	prepare
-	if ! inside "apt-cache depends linux-headers-amd64 | grep -qF ' linux-headers-$kernel'"; then
-		say "$release: has a newer kernel than the tree"
-		prepare --refresh
-	fi
+	fetch
 	if [ "$release" = forky ]; then
-		in_tree_module
+		# Linux's own dualpi2 as a module of the kernel's tree, which Debian leaves out.
+		inside add_in_tree
 		try kernels_own_is_taken_without_ours in_tree_is_there
 	fi
 	try one_command_installs one_command_installs
@@ -361,7 +370,7 @@ test_release() {
 	try built_in_is_refused built_in_is_refused
 	try bad_headers_are_told bad_headers_are_told
 	try install_script_refuses install_script_refuses
-	machine_tests
+	[ "$mode" = --no-machine ] || machine_tests
 	fresh
 	try read_only_is_told read_only_is_told
 	try missing_headers_are_named missing_headers_are_named
@@ -381,8 +390,15 @@ reproducible() {
 }
 
 release=''
-plan
 "$DUALPI2_ROOT/scripts/deb.sh" "$new" >/dev/null
+for package in "$new"/*.deb "$new"/extra/*.deb; do
+	dpkg-deb -f "$package" Depends Recommends >"$new/$(basename "${package%%_*}").control"
+done
+if [ "$mode" = --fetch ]; then
+	for release in "${releases[@]}"; do fetch; done
+	exit 0
+fi
+plan
 "$DUALPI2_ROOT/scripts/deb.sh" --version "$old_version" "$old" >/dev/null
 try packages_are_reproducible reproducible
 try plugin_needs_no_new_libc needs_no_new_libc

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: long
+# suite: long needs=systemd
 #
 # test_systemd.sh - `dualpi2 up --persist` on a machine with systemd, which is booted twice. KTAP on stdout.
 # A fresh Debian 12 (root.sh bookworm bare) gets systemd and our package, and its own kernel, udev and modprobe do
 # the rest. Not here: how DKMS builds the module (selftests/packages/test_packages.sh); a built one takes its place.
 #
-# usage: test_systemd.sh          on the host, as root; needs the network for Debian's packages, once
+# usage: test_systemd.sh          on the host, as root
+#        test_systemd.sh fetch    only download what it installs; after that it uses no network
 #        test_systemd.sh boot N   in the machine, what is tested at its first and second boot
 #
 # DUALPI2_MODULE: the module for that kernel, default build/6.1/sch_dualpi2.ko
@@ -152,18 +153,21 @@ fi
 set -e
 [ "$(id -u)" = 0 ] || die "it installs in a Debian tree; run as root"
 module=${DUALPI2_MODULE:-$DUALPI2_ROOT/build/6.1/sch_dualpi2.ko}
-[ -e "$module" ] || die "$module is missing; run: scripts/build-for.sh 6.1 build/6.1"
 build=$DUALPI2_ROOT/build/operator
 cache=$DUALPI2_CACHE/packages/systemd
 mkdir -p "$build/deb" "$cache/lists/partial" "$cache/archives/partial"
 tree=$("$DUALPI2_ROOT/scripts/root.sh" bookworm bare)
-# test-packages.sh makes it anew if there is a newer kernel: not while it is in use here.
+# test_packages.sh makes it anew if there is a newer kernel: not while it is in use here.
 exec 5<"$tree.lock"
 flock --shared 5
 kernel=$(basename "$(dirname "$(ls "$tree"/lib/modules/*/modules.dep)")")
-# The cache may have a stock 6.1 of another day than the tree's.
-[ "$(modinfo -F vermagic "$module" | cut -d' ' -f1)" = "$kernel" ] ||
+# The cache may have another stock 6.1 than the tree.
+if [ "${1-}" = fetch ]; then
+	"$DUALPI2_ROOT/scripts/kernel.sh" --headers "bookworm/$kernel" >/dev/null
+	"$DUALPI2_ROOT/scripts/root.sh" bookworm build >/dev/null
+elif [ "$(modinfo -F vermagic "$module" | cut -d' ' -f1)" != "$kernel" ]; then
 	module=$("$DUALPI2_ROOT/scripts/build-for.sh" --headers "bookworm/$kernel" "$build/module")
+fi
 scratch=$(mktemp -d "$DUALPI2_CACHE/roots/systemd.XXXXXX")
 child=''
 cleanup() {
@@ -175,17 +179,20 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 "$DUALPI2_ROOT/scripts/deb.sh" "$build/deb" >/dev/null
-in_tree() { "$DUALPI2_ROOT/scripts/in-root.sh" --scratch "$scratch" "$tree" bash -euo pipefail -c "$1"; }
-install_all() {
-	# shellcheck disable=SC2016 # for the shell in the tree
-	in_tree "cache=$cache deb=$build/deb module=$module kernel=$kernel self=$DUALPI2_ROOT/selftests/packages/test_systemd.sh"'
+made_of=$(cat "$tree/made-of" && dpkg-deb -f "$build"/deb/dualpi2-tools_*.deb Depends && stat -c %Y "$tree/made-of")
+offline=(--offline)
+in_tree() { "$DUALPI2_ROOT/scripts/in-root.sh" "${offline[@]}" --scratch "$scratch" "$tree" bash -euo pipefail -c "$configure; $1"; }
+# shellcheck disable=SC2016 # for the shell in the tree
+configure="cache=$cache deb=$build/deb module=$module kernel=$kernel self=$DUALPI2_ROOT/selftests/packages/test_systemd.sh"'
 		printf "%s \"%s\";\n" Dir::Cache::archives $cache/archives Dir::State::lists $cache/lists APT::Sandbox::User root \
 			APT::Keep-Downloaded-Packages true Acquire::Languages none Acquire::Retries 3 >/etc/apt/apt.conf.d/99test
 		echo force-unsafe-io >/etc/dpkg/dpkg.cfg.d/test
+		packages() { apt-get -q -y "$@" --no-install-recommends install systemd-sysv udev dbus "$deb"/dualpi2-tools_*.deb; }
 		# It boots with ours, and making one takes minutes.
-		echo update_initramfs=no >/etc/initramfs-tools/update-initramfs.conf
-		apt-get -q -o APT::Update::Error-Mode=any update
-		apt-get -q -y install --no-install-recommends systemd-sysv udev dbus "$deb"/dualpi2-tools_*.deb
+		echo update_initramfs=no >/etc/initramfs-tools/update-initramfs.conf'
+# shellcheck disable=SC2016 # for the shell in the tree
+install_all() {
+	in_tree 'packages
 		install -D -m 644 "$module" "/lib/modules/$kernel/updates/dkms/sch_dualpi2.ko"
 		depmod "$kernel"
 		install -D -m 755 "$self" /opt/dualpi2-test/run
@@ -204,7 +211,15 @@ install_all() {
 			e2scrub_reap.service systemd-remount-fs.service
 		: >/etc/fstab'
 }
-retry 3 install_all >"$build/install.log" 2>&1 || { tail -n 15 "$build/install.log" >&2; die "cannot install systemd in a tree; see $build/install.log"; }
+if [ "$made_of" != "$(cat "$cache/made-of" 2>/dev/null)" ]; then
+	offline=()
+	retry 3 in_tree 'apt-get -q -o APT::Update::Error-Mode=any update; packages --download-only' >&2 ||
+		die "cannot fetch what is installed in the tree; check the network"
+	offline=(--offline)
+	echo "$made_of" >"$cache/made-of"
+fi
+[ "${1-}" != fetch ] || exit 0
+install_all >"$build/install.log" 2>&1 || { tail -n 15 "$build/install.log" >&2; die "cannot install systemd in a tree; see $build/install.log"; }
 
 # The usual initramfs, with an init of its own over that: the root is the host's directory, and systemd's.
 image=$("$DUALPI2_ROOT/scripts/vm-image.sh" "$kernel" "$tree/lib/modules/$kernel" "$tree")
