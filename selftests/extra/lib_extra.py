@@ -20,7 +20,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "net"))
 
 import lib                                                                      # noqa: E402
-from lib import Failure, expect, in_netns, run                                   # noqa: E402
+from lib import Failure, Skip, expect, in_netns, run                                 # noqa: E402
 
 ADD = lib.NLM_F_CREATE | lib.NLM_F_EXCL
 TCP_CONGESTION = 13
@@ -32,11 +32,13 @@ def module(name):
     return os.path.join(directory, f"sch_{name}.ko") if directory else None
 
 
-def load(name):
-    """Load a companion's module unless it is loaded."""
-    if not os.path.exists(f"/sys/module/sch_{name}"):
-        path = module(name)
-        run(["insmod", path] if path else ["modprobe", f"sch_{name}"])
+def load(*names):
+    """Load companions' modules unless they are loaded."""
+    for name in names:
+        if not os.path.exists(f"/sys/module/sch_{name}"):
+            path = module(name)
+            if run(["insmod", path] if path else ["modprobe", f"sch_{name}"], check=bool(path)).returncode:
+                raise Skip(f"need sch_{name}; `make extra` builds it, set DUALPI2_EXTRA to the directory")
 
 
 def goes(name):

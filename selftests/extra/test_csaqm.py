@@ -1403,7 +1403,4 @@ def storm_of_adding_changing_and_deleting_CASE_leaves_nothing(kind):
 
 
 if __name__ == "__main__":
-    if not os.environ.get("DUALPI2_LIST"):
-        lib_extra.load("csaqm")
-        lib_extra.load("ppv")
-    lib.main()
+    lib.main(prepare=lambda: lib_extra.load("csaqm", "ppv"))

@@ -14,7 +14,6 @@ import contextlib
 import errno
 import json
 import math
-import os
 import shlex
 import struct
 import time
@@ -1043,6 +1042,4 @@ def module_goes_when_no_instance_is_left():
 
 
 if __name__ == "__main__":
-    if not os.environ.get("DUALPI2_LIST"):
-        lib_extra.load("pi2")
-    lib.main()
+    lib.main(prepare=lambda: lib_extra.load("pi2"))

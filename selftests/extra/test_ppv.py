@@ -17,7 +17,6 @@ import errno
 import functools
 import json
 import math
-import os
 import random
 import socket
 import struct
@@ -1060,7 +1059,4 @@ def storm_of_changes_leaves_nothing():
 
 
 if __name__ == "__main__":
-    if not os.environ.get("DUALPI2_LIST"):
-        lib_extra.load("ppv")
-        lib_extra.load("csaqm")
-    lib.main()
+    lib.main(prepare=lambda: lib_extra.load("ppv", "csaqm"))

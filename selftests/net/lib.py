@@ -60,8 +60,9 @@ selftests/lib/identities.py (check_identities, check_classes, percentile, arrive
 run(words, netns=None, check=True, stdin=None) -> CompletedProcess (text)
 tc(words, netns=None, check=True)    the system's tc with our plugin
 program(name)           path of a program in C, "net/traffic"; compiled if need be
-main(needs="ext")       what a test program ends with; needs: marks of the tests that have none of their own;
-                        "ext": skipped with an in-tree dualpi2, which has no extension
+main(needs="ext", prepare=None)     what a test program ends with; needs: marks of the tests that have none of their
+                        own; "ext": skipped with an in-tree dualpi2, which has no extension; prepare(): what all tests
+                        need, raises Skip if it is missing
 test, each, note, expect, expect_equal, expect_between, Failure, Skip, VIRTUAL_TIME: see ../lib/ktap.py
 
 Environment: DUALPI2_MODULE (loaded if no dualpi2 is; else by modprobe), TC_LIB_DIR, DUALPI2_ROOT;
@@ -528,6 +529,12 @@ def _finish():
     _keep_map()
 
 
-def main(needs="ext"):
-    """Run the registered tests as a KTAP program, with a dualpi2 loaded."""
-    ktap.main(needs, _prepare, _finish)
+def main(needs="ext", prepare=None):
+    """Run the registered tests as a KTAP program, with a dualpi2 loaded, and after prepare()."""
+    def both():
+        head = _prepare()
+        if prepare:
+            prepare()
+        return head
+
+    ktap.main(needs, both, _finish)

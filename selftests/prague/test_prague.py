@@ -1054,7 +1054,10 @@ if not has_accecn():
         expect(not os.path.exists("/sys/module/tcp_prague"), "the module is there")
 
 
-if __name__ == "__main__":
+def prepare():
     if not MODULE:
-        sys.exit("DUALPI2_PRAGUE must be the path of tcp_prague.ko; scripts/check.sh prague says it")
-    lib.main()
+        raise lib.Skip("need TCP Prague; set DUALPI2_PRAGUE to the path of tcp_prague.ko")
+
+
+if __name__ == "__main__":
+    lib.main(prepare=prepare)

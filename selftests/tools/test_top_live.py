@@ -29,6 +29,7 @@ from lib import (  # noqa: E402
     NOT_ECT,
     ROOT,
     Failure,
+    Skip,
     Stream,
     expect,
     expect_equal,
@@ -689,8 +690,11 @@ def unit_files_name_what_is_there():
             os.unlink(path)
 
 
-if __name__ == "__main__":
+def prepare():
     for needed in ("tmux", "promtool", "prometheus", "prometheus-node-exporter"):
         if not shutil.which(needed):
-            sys.exit(f"{needed} is missing; run this in the tree of: scripts/root.sh bookworm top")
-    main()
+            raise Skip(f"need {needed}; run this in the tree of: scripts/root.sh bookworm top")
+
+
+if __name__ == "__main__":
+    main(prepare=prepare)
