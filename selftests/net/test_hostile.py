@@ -577,7 +577,7 @@ link set br0 up
             rig.check()
 
 
-@test("sharing")
+@test("sharing", needs="virtual_time ext")
 def packet_that_pktgen_still_holds_not_marked_and_counted():
     """pktgen keeps the last packet until it is sent: two users, so it may not be written to."""
     if "DUALPI2_BUFFERS_MOVE" in os.environ:

@@ -593,30 +593,35 @@ def netns_deleted_under_traffic_frees_everything():
     kernel takes devices, qdiscs and queued packets apart.
     """
     others = users()
-    for n in range(8):
-        with Bed("100kbit") as bed:
-            lib.tc("filter add dev out parent 10: matchall classid 10:1", bed.netns)
-            pid = os.fork()
-            if not pid:
-                try:
-                    with lib.in_netns(bed.netns):
-                        sender = frames.Sender(None, "out")
-                        while True:
-                            for ecn in ECNS:
-                                sender.send(ether(n, 0x0800, ipv4(ecn=ecn)))
-                            time.sleep(0.001)
-                finally:
-                    os._exit(0)
-            for _ in range(100):
-                time.sleep(0.2)
-                if bed.stats()["qlen"] > 50:
-                    break
-            else:
-                raise Failure("too few packets queued")
-        # The namespace's name is gone; our own socket in it too.
-        time.sleep(0.05 * n)
+
+    def end(pid):
         os.kill(pid, 9)
         os.waitpid(pid, 0)
+
+    for n in range(8):
+        with contextlib.ExitStack() as stack:
+            with Bed("100kbit") as bed:
+                lib.tc("filter add dev out parent 10: matchall classid 10:1", bed.netns)
+                pid = os.fork()
+                if not pid:
+                    try:
+                        with lib.in_netns(bed.netns):
+                            sender = frames.Sender(None, "out")
+                            while True:
+                                for ecn in ECNS:
+                                    sender.send(ether(n, 0x0800, ipv4(ecn=ecn)))
+                                time.sleep(0.001)
+                    finally:
+                        os._exit(0)
+                stack.callback(end, pid)
+                for _ in range(100):
+                    time.sleep(0.2)
+                    if bed.stats()["qlen"] > 50:
+                        break
+                else:
+                    raise Failure("too few packets queued")
+            # The namespace's name is gone; our own socket in it too.
+            time.sleep(0.05 * n)
     wait_unused(others)
 
 
