@@ -14,6 +14,30 @@ set -euo pipefail
 . "$(dirname "$0")/../scripts/common.sh"
 
 cd "$DUALPI2_ROOT"
+
+# Of the first network namespace; what counts by itself is left out.
+host() {
+	ip -o link
+	ip address
+	tc qdisc
+	ip netns
+	sysctl -a --pattern '^(kernel|net)\.' 2>/dev/null | grep -v -E '^kernel\.(ns_last_pid|random\.|pty\.nr)|_count = '
+}
+
+if [ "${1-}" = --in-machine ]; then
+	insmod "$2"
+	before=$(host)
+	code=0
+	env -i PATH="$PATH" HOME="$HOME" LANG="$LANG" KSFT_MACHINE_SLOW=yes kselftest_override_timeout=1200 \
+		make --no-print-directory -C selftests ${3:+"TARGETS=$3"} run_tests || code=1
+	# A module that was loaded may have brought settings of its own: only what was there must be the same.
+	mapfile -t changed < <(comm -23 <(sort <<<"$before") <(host | sort))
+	printf '1..1\n'
+	[ ${#changed[@]} -eq 0 ] || { printf '# changed: %s\n' "${changed[@]}"; printf 'not '; code=1; }
+	echo "ok 1 kselftest_changes_no_setting_of_the_host"
+	exit $code
+fi
+
 [ $# -gt 0 ] || set -- 6.1
 make --no-print-directory -C selftests all >&2
 failed=0
@@ -24,10 +48,11 @@ for kernel; do
 		module=$(scripts/build-for.sh "$kernel" "build/$kernel")
 	fi
 	say "Linux $kernel, $module"
-	# shellcheck disable=SC2016 # for the shell in the machine
-	scripts/run-vm.sh --kernel "${kernel%/*}" --memory 2G --timeout 7200 -- bash -c '
-		insmod "$1" && exec env -i PATH="$PATH" HOME="$HOME" LANG="$LANG" KSFT_MACHINE_SLOW=yes \
-			kselftest_override_timeout=1200 make --no-print-directory -C selftests ${2:+"TARGETS=$2"} run_tests' \
-		- "$module" "${TARGETS-}" || failed=1
+	stamp=$(mktemp)
+	scripts/run-vm.sh --kernel "${kernel%/*}" --memory 2G --timeout 7200 -- bash selftests/kselftest.sh --in-machine \
+		"$module" "${TARGETS-}" || failed=1
+	written=$(find . \( -path ./build -o -path ./.git \) -prune -o -newer "$stamp" -type f -print)
+	rm "$stamp"
+	[ -z "$written" ] || { say "the tests wrote to the source tree: $written"; failed=1; }
 done
 exit $failed

@@ -157,7 +157,7 @@ def expect_dropped(result, st, *reasons):
     expect(not wrong, f"marked without ECT: {wrong[:8]}")
 
 
-@test("GSO")
+@test("GSO", needs="timed ext")
 def gso_kinds_dropped_by_the_aqm_counted_and_rest_unchanged():
     """p_C is 1: Not-ECT packets are dropped at departure, but for one in 65."""
     with hostile.no_splat(), GsoRig("1mbit", **ROOMY, **MARK_ALL) as rig:
@@ -317,7 +317,7 @@ def tunnel_CASE_outer_header_marked_inner_bytes_equal(tunnel):
 
 
 @each([t for t in TUNNELS if not t.ether] + [Tunnel("tun", None, 4, 0, (4, 6), False, "tun")], ("RFC 6040",),
-      tunnel_name)
+      tunnel_name, needs="timed ext")
 def egress_on_CASE_itself_header_marked_right_there(tunnel):
     """The packet has no link-layer header when dualpi2 sees it."""
     with hostile.no_splat(), Mirror(ROOMY | MARK_ALL_L) as rig:
@@ -438,7 +438,7 @@ class BigRing(frames.RingSender):
     ROOM = SLOT - 32
 
 
-@test("geometry")
+@test("geometry", needs="timed ext")
 def frame_in_17_pages_of_the_sender_marked_pages_unchanged():
     with hostile.no_splat(), Mirror(ROOMY | MARK_ALL_L, "1mbit", mtu=65521) as rig:
         rig.on("out", mirror=False)
@@ -461,7 +461,7 @@ def frame_in_17_pages_of_the_sender_marked_pages_unchanged():
         rig.check()
 
 
-@test("sharing")
+@test("sharing", needs="timed ext")
 def zerocopy_from_a_udp_socket_marked_pages_unchanged():
     with hostile.no_splat(), Mirror(ROOMY | MARK_ALL_L, "500kbit", mtu=9000) as rig:
         rig.on("out")
@@ -500,7 +500,7 @@ def file_content(fd, size):
     return os.pread(fd, size, 0)
 
 
-@test("page cache")
+@test("page cache", needs="timed ext")
 def sendfile_to_a_udp_socket_marked_file_unchanged():
     with hostile.no_splat(), Mirror(ROOMY | MARK_ALL_L, "500kbit", mtu=9000) as rig:
         rig.on("out")
@@ -520,7 +520,7 @@ def sendfile_to_a_udp_socket_marked_file_unchanged():
         rig.check()
 
 
-@test("page cache")
+@test("page cache", needs="timed ext")
 def ip_header_in_the_page_cache_behind_vxlan_and_a_bridge_marked_file_unchanged():
     """A file holds VXLAN payloads, whole frames.  sendfile() puts its pages into UDP datagrams; VXLAN takes
     the outer headers off and a bridge forwards what is left: an IP header that lies in the page cache.
@@ -612,7 +612,7 @@ def packet_that_pktgen_still_holds_not_marked_and_counted():
         expect_equal(rig.check()["mark_failed"], 1, "failed marks")
 
 
-@test("sharing")
+@test("sharing", needs="timed ext")
 def sniffer_on_the_device_sees_what_left_and_keeps_it():
     """A packet socket has copies of what went out; they share its memory, and a mark comes before."""
     with hostile.no_splat(), Mirror(ROOMY | MARK_ALL_L) as rig:
@@ -873,7 +873,7 @@ def stream(net, family, kind, proto, size, file=False):
         expect(b"".join(got) == content, f"of {len(content)} bytes {len(b''.join(got))} came, or others")
 
 
-@test("GSO")
+@test("GSO", needs="timed ext")
 def sctp_gso_data_arrives_and_accounts_agree():
     if "DUALPI2_BUFFERS_MOVE" in os.environ:
         raise lib.Skip("the kernel's sctp_unpack_cookie() itself reads a buffer that has moved")
@@ -891,7 +891,7 @@ def sctp_gso_data_arrives_and_accounts_agree():
                     q.check = lambda: None
 
 
-@test("GSO", "BIG TCP")
+@test("GSO", "BIG TCP", needs="timed ext")
 def big_tcp_data_arrives_and_accounts_agree():
     with hostile.no_splat(), lib.Net(offloads=True) as net:
         size = 8 * 65535        # the most that a kernel takes, 512 KB
@@ -916,7 +916,7 @@ def big_tcp_data_arrives_and_accounts_agree():
                         q.check = lambda: None
 
 
-@test("page cache")
+@test("page cache", needs="timed ext")
 def sendfile_by_tcp_marked_and_forwarded_file_unchanged():
     with hostile.no_splat(), lib.Net(offloads=True) as net:
         for netns in (net.snd, net.rcv):

@@ -738,7 +738,7 @@ def nqb_of_dscp_0_is_not_what_has_no_ip_header():
         expect_equal(st["unparsed"], 1, "unparsed")
 
 
-@test("NQB", needs="ext")
+@test("NQB", needs="virtual_time ext")
 def nqb_bytes_are_forgotten_with_the_packets():
     """By a reset, and by a change that purges."""
     with Wire(bandwidth=bits(4e6)) as wire:
@@ -1044,7 +1044,7 @@ def throttled_queue_that_a_change_emptied_holds_nobody():
         expect(took <= MS + COST_NS, f"it left after {took} ns")
 
 
-@test("throttled", needs="ext")
+@test("throttled", needs="virtual_time ext")
 def throttled_reset_delete_replace_and_link_down_leave_nothing():
     """Whoever waited is not woken for a qdisc that is gone, nor is one that is there forgotten."""
     with hostile.no_splat(), Wire(bandwidth=bits(100e3)) as wire:

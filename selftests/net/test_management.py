@@ -182,7 +182,7 @@ def drops_by_memlimit_of_CASE_are_counted_by_kind(name):
     overflow({"memory_limit": 20000}, name, "memory")
 
 
-@test("R36")
+@test("R36", needs="timed ext")
 def drops_by_the_aqm_below_overload_are_of_not_ect_only():
     net = shared_net()
     with net.aqm(drop_overload=0) as q:
@@ -196,7 +196,7 @@ def drops_by_the_aqm_below_overload_are_of_not_ect_only():
         expect_equal(st["c"]["counters"]["ect_dropped_aqm"], 0, "ECT dropped below overload")
 
 
-@test("R36")
+@test("R36", needs="timed ext")
 def drops_by_the_aqm_of_ect1_without_l4s_are_counted_as_ect():
     """With l4s off ECT(1) is treated as Not-ECT (RFC 9331 5.1), but it did arrive with ECT(1)."""
     net = shared_net()
@@ -210,7 +210,7 @@ def drops_by_the_aqm_of_ect1_without_l4s_are_counted_as_ect():
             expect(st["c"]["counters"][f"{kind}_dropped_aqm"] > 20, f"hardly a {kind} packet was dropped")
 
 
-@test("R36")
+@test("R36", needs="timed ext")
 def drops_in_overload_are_counted_by_kind_in_both_queues():
     """1.5 times the rate; of Not-ECT some is dropped before it begins."""
     net = shared_net()
@@ -230,7 +230,7 @@ def drops_in_overload_are_counted_by_kind_in_both_queues():
             expect_equal(n["ect_dropped_aqm"], 0, f"{queue}: ECT dropped below overload")
 
 
-@test("R36")
+@test("R36", needs="timed ext")
 def drops_early_are_counted_as_presented():
     """With drop_enqueue: a drop on arrival, by the AQM."""
     net = shared_net()
@@ -598,7 +598,7 @@ def delay_edges_changed_with_a_backlog_count_what_leaves_afterwards():
             expect_equal(sum(st[name]["delay"]["hist"]) - done[name], left[name], f"{name}: packets in the histogram")
 
 
-@each(("c", "l"), ("R37",))
+@each(("c", "l"), ("R37",), needs="virtual_time ext")
 def delay_of_CASE_beyond_the_last_bucket_is_counted_and_not_lost(name):
     """The last bucket ends at 16.8 ms; packets wait for up to 240 ms.
 
@@ -687,7 +687,7 @@ def overload_of_2_s_CASE_is_reported_once_with_its_begin_and_end(watched):
         expect_equal((info["duration_ns"], info["total_ns"]), (end["duration_ns"],) * 2, "duration, total")
 
 
-@test("R39")
+@test("R39", needs="virtual_time ext")
 def overload_under_way_is_in_the_statistics():
     net = shared_net()
     with net.aqm() as q:
@@ -755,7 +755,7 @@ def overloads_that_flap_are_added_up_in_one_report_a_period():
         expect(len(reports) <= 4, f"{len(reports)} reports")
 
 
-@test("R39")
+@test("R39", needs="timed ext")
 def overload_with_overload_report_0_is_not_reported_and_still_counted():
     net = shared_net()
     with lib.overload_listener(net.rtr) as listener, net.aqm(overload_report=0) as q:
@@ -774,7 +774,7 @@ def overload_with_overload_report_0_is_not_reported_and_still_counted():
         expect_equal([(r["event"], r["count"]) for r in reports], [("begin", 1), ("end", 1)], "reports, switched on")
 
 
-@test("R39")
+@test("R39", needs="timed ext")
 def overload_is_heard_in_the_namespace_of_its_device_only_and_by_anybody_there():
     """Also by a process without privileges: a child as nobody listens and writes down what it hears."""
     net = shared_net()
@@ -833,7 +833,7 @@ def nobody_listens(netns):
         os.waitpid(pid, 0)
 
 
-@test("R39")
+@test("R39", needs="timed ext")
 def overload_of_a_qdisc_in_another_namespace_than_the_first_is_heard_there():
     """The device moves to another namespace: from then on it is heard there.  A move deletes the qdisc, so that it is
     a new one.
@@ -872,7 +872,7 @@ def send_at_twice(netns, to, rate, seconds):
             time.sleep(5 * 500 * 8 / (2 * rate))
 
 
-@test("R39")
+@test("R39", needs="virtual_time ext")
 def overload_of_a_qdisc_that_is_deleted_is_reported_as_ended():
     """Whatever time has passed since the begin was reported: who heard of it hears of its end, once."""
     net = shared_net()
@@ -1132,7 +1132,7 @@ def full_tree(name="tbf"):
     return Tree(name, "2mbit", **CALM)
 
 
-@each((512, 1024, 4096), ("bad input",), name=lambda size: f"{size}_bytes")
+@each((512, 1024, 4096), ("bad input",), name=lambda size: f"{size}_bytes", needs="timed ext")
 def reader_with_a_buffer_of_CASE_is_told_and_a_larger_one_works(size):
     """The kernel cuts off what does not fit, and says so; the next dump with room is whole."""
     with full_tree() as tree:
@@ -1236,7 +1236,7 @@ def told(netns):
         yield heard
 
 
-@test("bad input")
+@test("bad input", needs="timed ext")
 def notification_of_a_full_histogram_is_sent():
     """Change, deletion and replacement by another kind are told, with the statistics.  A message of the kernel has
     room for 3776 bytes.
@@ -1260,7 +1260,7 @@ def notification_of_a_full_histogram_is_sent():
         expect((lib.RTM_DELQDISC, "10:", "dualpi2") in kinds, f"after a deletion: {kinds}")
 
 
-@test("bad input")
+@test("bad input", needs="timed ext")
 def notification_of_a_dualpi2_replaced_by_another_tells_of_both():
     """Both are told in one message, which has no room for the histograms of a full one and another one."""
     with full_tree() as tree, told(tree.netns) as heard:

@@ -174,17 +174,17 @@ def mark_by_probability(injector):
         expect_equal(st["l"]["marked_coupled"], coupled, "coupled marks in L")
 
 
-@test("R3", "RFC 9332 2.5.1", "RFC 3168 5")
+@test("R3", "RFC 9332 2.5.1", "RFC 3168 5", needs="timed ext")
 def classic_and_coupled_signals_from_a_packet_socket_byte_exact():
     mark_by_probability("socket")
 
 
-@test("R3", "RFC 9332 2.5.1", "RFC 3168 5")
+@test("R3", "RFC 9332 2.5.1", "RFC 3168 5", needs="timed ext")
 def classic_and_coupled_signals_over_a_bridge_byte_exact():
     mark_by_probability("bridge")
 
 
-@test("RFC 1624")
+@test("RFC 1624", needs="timed ext")
 def checksum_at_the_edges_recomputed_exactly():
     """IPv4 headers whose checksum comes out near 0 and near 0xffff, before or after the mark."""
     edges = [*range(0, 8), *range(0xFD, 0x106), *range(0x1FE, 0x203), *range(0x2FD, 0x303),
@@ -209,7 +209,7 @@ def checksum_at_the_edges_recomputed_exactly():
 
 # Faults that the in-tree qdisc and others have, each on its own.
 
-@test("C21")
+@test("C21", needs="timed ext")
 def c21_qinq_over_a_bridge_vlan_kept_and_ip_inside_marked():
     """The inner tag, VLAN 17, stands where an IPv4 header is expected: 0011 reads as ECT(1)."""
     with Rig("50kbit", bridge=True, **MARK_ALL_L) as rig:
@@ -226,7 +226,7 @@ def c21_qinq_over_a_bridge_vlan_kept_and_ip_inside_marked():
                      "C, L, unparsed")
 
 
-@test("R1", "RFC 9331 5.1")
+@test("R1", "RFC 9331 5.1", needs="timed ext")
 def vlan_device_tag_beside_the_frame_marked():
     """The tag that a VLAN device gives is not in the frame yet when the qdisc sees it. Without tag offload, packet
     sockets of Linux before 6.1.191 put the network header 4 bytes into the IP header, where 4501 reads as ECT(1).
@@ -276,7 +276,7 @@ def bridge_flood_other_port_before_keeps_its_copies_unmarked():
     flood(side_first=True)
 
 
-@test("clone isolation")
+@test("clone isolation", needs="timed ext")
 def mirrored_copies_delayed_elsewhere_stay_unmarked():
     """A filter of dualpi2's own mirrors each packet before it is queued and marked."""
     with Rig("50kbit", **MARK_ALL_L) as rig:
@@ -376,7 +376,7 @@ def sequence_of(frame, start):
     return struct.unpack_from("!I", frame, start + 4)[0]
 
 
-@test("GSO", "R19")
+@test("GSO", "R19", needs="timed ext")
 def gso_segments_marked_one_by_one():
     """A burst of 20 segments, step in packets: those are marked that leave more than 10 behind.
 
@@ -414,7 +414,7 @@ def gso_segments_marked_one_by_one():
             expect_equal((st["qlen"], st["backlog"], st["memory_used"]), (0, 0, 0), "left")
 
 
-@test("GSO")
+@test("GSO", needs="timed ext")
 def gso_packet_not_split_marked_as_a_whole():
     """no_split_gso: the mark is on every segment that is made of the packet later."""
     with Rig("50kbit", split_gso=0, **MARK_ALL_L) as rig:
