@@ -12,7 +12,7 @@ set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
 # Its revision is in packages.lock, like that of the stock 7.2, which is tested too.
-suite=forky
+suite=$(releases | tail -n 1)
 package=linux-source-7.2
 tree=$DUALPI2_CACHE/$package
 

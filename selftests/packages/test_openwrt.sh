@@ -16,7 +16,7 @@ set -euo pipefail
 
 assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" --headers 6.1)
 eval "$assignments"
-suites=(forky)
+mapfile -t suites < <(releases | tail -n 1)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 top=$work/openwrt

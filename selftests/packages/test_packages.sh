@@ -6,7 +6,7 @@
 # test_packages.sh - build the Debian packages, install them on fresh installations of Debian, use
 # them there, upgrade and remove them, and see what is said when something is missing. KTAP on stdout.
 #
-# usage: test_packages.sh [--fetch | --no-machine] [RELEASE...]       bullseye bookworm trixie forky; none named: all
+# usage: test_packages.sh [--fetch | --no-machine] [RELEASE...]       none named: all of suites.toml
 #          --fetch       only download what the tests install; after that they use no network
 #          --no-machine  without the upgrade in a machine, which takes most of the time
 #
@@ -26,12 +26,9 @@ if [[ ${1-} == @(--fetch|--no-machine) ]]; then
 	shift
 fi
 releases=("$@")
-[ ${#releases[@]} -gt 0 ] || releases=(bullseye bookworm trixie forky)
+[ ${#releases[@]} -gt 0 ] || mapfile -t releases < <(releases)
 for release in "${releases[@]}"; do
-	case $release in
-	bullseye | bookworm | trixie | forky) ;;
-	*) die "unknown release '$release'; usage: test_packages.sh [--fetch | --no-machine] [bullseye|bookworm|trixie|forky]..." ;;
-	esac
+	releases | grep -q -x -F -e "$release" || die "unknown release '$release'; known are $(releases | paste -sd' ')"
 done
 [ "$(id -u)" = 0 ] || die "installing in a Debian tree needs root; run as root"
 
