@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# lock.sh - write packages.lock anew from what the mirror has today: the packages that other scripts fetch by name,
+# lock.sh - rewrite packages.lock from what the mirror has today: the packages that other scripts fetch by name,
 # with their checksums. debian-archive.sh reads it.
 #
 # usage: lock.sh

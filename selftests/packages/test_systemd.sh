@@ -157,7 +157,7 @@ build=$DUALPI2_ROOT/build/operator
 cache=$DUALPI2_CACHE/packages/systemd
 mkdir -p "$build/deb" "$cache/lists/partial" "$cache/archives/partial"
 tree=$("$DUALPI2_ROOT/scripts/root.sh" bookworm bare)
-# test_packages.sh makes it anew if there is a newer kernel: not while it is in use here.
+# test_packages.sh makes it again if there is a newer kernel: not while it is in use here.
 exec 5<"$tree.lock"
 flock --shared 5
 kernel=$(basename "$(dirname "$(ls "$tree"/lib/modules/*/modules.dep)")")
