@@ -12,6 +12,8 @@
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/../scripts/common.sh"
+# shellcheck source=scripts/ktap.sh
+. "$(dirname "$0")/../scripts/ktap.sh"
 
 cd "$DUALPI2_ROOT"
 
@@ -32,9 +34,9 @@ if [ "${1-}" = --in-machine ]; then
 		make --no-print-directory -C selftests ${3:+"TARGETS=$3"} run_tests || code=1
 	# A module that was loaded may have brought settings of its own: only what was there must be the same.
 	mapfile -t changed < <(comm -23 <(sort <<<"$before") <(host | sort))
-	printf '1..1\n'
-	[ ${#changed[@]} -eq 0 ] || { printf '# changed: %s\n' "${changed[@]}"; printf 'not '; code=1; }
-	echo "ok 1 kselftest_changes_no_setting_of_the_host"
+	plan 1
+	result kselftest_changes_no_setting_of_the_host $((${#changed[@]} > 0)) "${changed[*]}"
+	[ -z "$failed" ] || code=1
 	exit $code
 fi
 
