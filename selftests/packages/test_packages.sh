@@ -101,28 +101,28 @@ prepare() {
 	kernel=$(basename "$(dirname "$(ls -d "$root"/lib/modules/*/modules.dep)")")
 	fresh
 }
+# Of what the choice of packages depends.
+made_of() { cat "$root/made-of" "$DUALPI2_ROOT/packaging/debian/control" && stat -c %Y "$root/made-of"; }
 # What the tests install, in the archives of the cache directory, and package lists that name just that.
 fetch() {
-	local made_of
 	cache=$DUALPI2_CACHE/packages/$release
 	mkdir -p "$cache"
 	exec 6>"$cache/lock"
 	flock 6
 	prepare
 	if [ "$release" = forky ]; then in_tree=$("$DUALPI2_ROOT/scripts/in-tree.sh" --headers "$release/$kernel"); fi
-	made_of=$(cat "$root/made-of" "$new"/*.control && stat -c %Y "$root/made-of")
-	[ "$made_of" != "$(cat "$cache/made-of" 2>/dev/null)" ] || return 0
+	! made_of | cmp -s - "$cache/made-of" || return 0
+	"$DUALPI2_ROOT/scripts/deb.sh" "$new" >/dev/null
 	offline=()
 	retry 3 inside 'apt-get -q -o APT::Update::Error-Mode=any update >&2' || die "cannot read the package lists of $release; check the network"
 	if ! inside "apt-cache depends linux-headers-amd64 | grep -qF ' linux-headers-$kernel'"; then
 		say "$release: has a newer kernel than the tree"
 		prepare --refresh
-		made_of=$(cat "$root/made-of" "$new"/*.control && stat -c %Y "$root/made-of")
 	fi
 	# shellcheck disable=SC2016 # for the shell in the tree
 	retry 3 inside 'apt-get -q -y --download-only install bash-completion "$new"/*.deb "$new"/extra/*.deb "linux-headers-$kernel" >&2
 		apt-get -q -y --download-only --reinstall install iproute2 >&2' || die "cannot fetch what the tests of $release install; check the network"
-	echo "$made_of" >"$cache/made-of"
+	made_of >"$cache/made-of"
 	offline=(--offline)
 }
 
@@ -387,15 +387,12 @@ reproducible() {
 }
 
 release=''
-"$DUALPI2_ROOT/scripts/deb.sh" "$new" >/dev/null
-for package in "$new"/*.deb "$new"/extra/*.deb; do
-	dpkg-deb -f "$package" Depends Recommends >"$new/$(basename "${package%%_*}").control"
-done
 if [ "$mode" = --fetch ]; then
 	for release in "${releases[@]}"; do fetch; done
 	exit 0
 fi
 plan
+"$DUALPI2_ROOT/scripts/deb.sh" "$new" >/dev/null
 "$DUALPI2_ROOT/scripts/deb.sh" --version "$old_version" "$old" >/dev/null
 try packages_are_reproducible reproducible
 try plugin_needs_no_new_libc needs_no_new_libc

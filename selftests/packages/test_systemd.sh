@@ -179,7 +179,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 "$DUALPI2_ROOT/scripts/deb.sh" "$build/deb" >/dev/null
-made_of=$(cat "$tree/made-of" && dpkg-deb -f "$build"/deb/dualpi2-tools_*.deb Depends && stat -c %Y "$tree/made-of")
+made_of() { cat "$tree/made-of" "$DUALPI2_ROOT/packaging/debian/control" && stat -c %Y "$tree/made-of"; }
 offline=(--offline)
 in_tree() { "$DUALPI2_ROOT/scripts/in-root.sh" "${offline[@]}" --scratch "$scratch" "$tree" bash -euo pipefail -c "$configure; $1"; }
 # shellcheck disable=SC2016 # for the shell in the tree
@@ -211,12 +211,12 @@ install_all() {
 			e2scrub_reap.service systemd-remount-fs.service
 		: >/etc/fstab'
 }
-if [ "$made_of" != "$(cat "$cache/made-of" 2>/dev/null)" ]; then
+if ! made_of | cmp -s - "$cache/made-of"; then
 	offline=()
 	retry 3 in_tree 'apt-get -q -o APT::Update::Error-Mode=any update; packages --download-only' >&2 ||
 		die "cannot fetch what is installed in the tree; check the network"
 	offline=(--offline)
-	echo "$made_of" >"$cache/made-of"
+	made_of >"$cache/made-of"
 fi
 [ "${1-}" != fetch ] || exit 0
 install_all >"$build/install.log" 2>&1 || { tail -n 15 "$build/install.log" >&2; die "cannot install systemd in a tree; see $build/install.log"; }
