@@ -317,7 +317,7 @@ def tunnel_CASE_outer_header_marked_inner_bytes_equal(tunnel):
 
 
 @each([t for t in TUNNELS if not t.ether] + [Tunnel("tun", None, 4, 0, (4, 6), False, "tun")], ("RFC 6040",),
-      tunnel_name, needs="timed ext")
+      tunnel_name, needs="long ext")
 def egress_on_CASE_itself_header_marked_right_there(tunnel):
     """The packet has no link-layer header when dualpi2 sees it."""
     with hostile.no_splat(), Mirror(ROOMY | MARK_ALL_L) as rig:

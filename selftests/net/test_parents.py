@@ -540,8 +540,8 @@ def register():
                 cell(name, operation)
             parent_cell.__name__ = f"parent_{name}_{operation.__name__}_accounts_agree"
             parent_cell.__doc__ = operation.__doc__
-            # Each of its steps waits until it is plain that hfsc does not serve the class.
-            needs = "long ext" if (name, operation) == ("hfsc", reset) else None
+            # hfsc does not serve the class after a reset, and each step waits long until that is plain.
+            needs = "long ext" if operation is filters or (name, operation) == ("hfsc", reset) else None
             test("reliability scoreboard 7", needs=needs)(parent_cell)
 
 
