@@ -84,7 +84,7 @@ uninstall:
 	scripts/install.sh uninstall '' $(PLUGIN) '$(TCLIB)'
 
 check check-quick check-long:
-	scripts/setup.sh
+	scripts/setup.sh --tests
 	scripts/run $@ $(SUITE:%=--suite '%')
 
 torture:
