@@ -63,7 +63,7 @@ archive_answers() {
 		-o APT::Sandbox::User= download-file "$uri" "$work/index" >/dev/null 2>&1
 }
 
-# can_run_tests: all that is in the way and that no package mends, before anything is fetched.
+# can_run_tests: all that is in the way and that installing a package would not solve, before anything is fetched.
 can_run_tests() {
 	local problems=() problem free
 	work=$(mktemp -d)
