@@ -245,11 +245,15 @@ static void schedule(struct stream *s)
 		s->next_ns = INT64_MAX;
 }
 
-static void send_burst(struct stream *s)
+/* Return: time of the last packet; each reading of a clock is a system call in
+ * user-mode Linux.
+ */
+static int64_t send_burst(struct stream *s)
 {
 	static char buffer[1 << 16];
 	struct payload *p;
 	int i, n = s->burst;
+	int64_t now = 0;
 
 	if (s->sent + n > s->room) {
 		s->room = 2 * (s->sent + n) + 4096;
@@ -258,8 +262,7 @@ static void send_burst(struct stream *s)
 			die("out of memory");
 	}
 	for (i = 0; i < n; i++) {
-		int64_t now = clock_ns(CLOCK_REALTIME);
-
+		now = clock_ns(CLOCK_REALTIME);
 		p = (struct payload *)(buffer + (s->gso ? i * s->payload_bytes : 0));
 		p->number = s->sent;
 		p->sent_ns = now;
@@ -273,6 +276,7 @@ static void send_burst(struct stream *s)
 	if (s->gso && send(s->out, buffer, n * s->payload_bytes, 0) < 0)
 		s->failed += n;
 	schedule(s);
+	return now - realtime_offset_ns;
 }
 
 static void take(struct stream *s, struct msghdr *msg, const struct payload *p)
@@ -417,7 +421,7 @@ int main(int argc, char **argv)
 	begin_ns = clock_ns(CLOCK_MONOTONIC) + 2000000;
 	realtime_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 	end_ns = begin_ns + strtod(argv[1], NULL) * 1000000;
-	read_ns = begin_ns;
+	now = read_ns = begin_ns;
 	for (i = 0; i < count; i++)
 		schedule(&streams[i]);
 
@@ -429,14 +433,13 @@ int main(int argc, char **argv)
 				first = &streams[i];
 		if (first->next_ns == INT64_MAX)
 			break;
-		now = clock_ns(CLOCK_MONOTONIC);
 		if (now >= read_ns) {
 			for (i = 0; i < count; i++)
 				receive(&streams[i]);
 			read_ns = now + READ_EVERY_NS;
 		}
 		sleep_until(first->next_ns);
-		send_burst(first);
+		now = send_burst(first);
 	}
 	/* Wait for the end of the run, then for what is still in the queue:
 	 * until nothing came for a second.
