@@ -494,6 +494,14 @@ def _keep_map():
             file.write(source.read())
 
 
+def _unload():
+    """Remove the module; the kernel takes namespaces, and what is in them, apart in the background."""
+    for _ in range(100):
+        if not run(["rmmod", "sch_dualpi2"], check=False).returncode:
+            return
+        time.sleep(0.1)
+
+
 def _prepare():
     """What every test needs.  Returns lines for the head of the log."""
     if os.geteuid():
@@ -516,7 +524,7 @@ def _prepare():
                    "the path of sch_dualpi2.ko") from None
     # The project's own machines end with the program.
     if not there and os.path.exists(MODULE) and not os.environ.get("DUALPI2_VM"):
-        _shared.callback(run, ["rmmod", "sch_dualpi2"], check=False)
+        _shared.callback(_unload)
     own = version()
     if not own:
         ktap.SKIP["ext"] = "needs this project's dualpi2, not the in-tree one"
