@@ -1321,4 +1321,5 @@ def statistics_have_one_copy_in_a_message():
 
 
 if __name__ == "__main__":
-    lib.main()
+    # Where the traffic's receiver does not run for a second, packets are lost after the qdisc.
+    lib.main(needs="timed ext")
