@@ -64,6 +64,13 @@ static inline u32 dualpi2_ip_offset(const struct sk_buff *skb)
 						      skb_network_offset(skb);
 }
 
+/* Does skb->data begin with an Ethernet header? */
+static inline bool dualpi2_is_framed(const struct sk_buff *skb)
+{
+	return skb->dev && skb->dev->type == ARPHRD_ETHER &&
+	       skb_mac_header_was_set(skb) && !skb_mac_offset(skb);
+}
+
 /* Offset of what follows the VLAN tags of an Ethernet frame, for frames whose network
  * header is not to be trusted.  Where the frame carries tags in band, that header is
  * at the inner tag after a bridge took out the outer one, and behind the tag on a
@@ -78,9 +85,6 @@ static inline int dualpi2_skip_tags(const struct sk_buff *skb, __be16 *proto)
 	int offset = offsetof(struct ethhdr, h_proto), tags;
 	__be16 buf, *type;
 
-	if (!skb->dev || skb->dev->type != ARPHRD_ETHER ||
-	    !skb_mac_header_was_set(skb) || skb_mac_offset(skb))
-		return -1;
 	for (tags = 0; tags <= DUALPI2_VLAN_TAGS_MAX; tags++) {
 		type = skb_header_pointer(skb, offset, sizeof(buf), &buf);
 		if (!type)
@@ -162,9 +166,12 @@ static inline int dualpi2_read_dsfield(const struct sk_buff *skb, struct dualpi2
 	/* Some kernels have no type for what a packet socket sends on a VLAN
 	 * device (5.10): then the frame says it.
 	 */
-	if (eth_type_vlan(proto) || !proto ||
-	    (offset > ETH_HLEN && skb->dev && skb->dev->type == ARPHRD_ETHER))
-		offset = dualpi2_skip_tags(skb, &proto);
+	if (eth_type_vlan(proto) || !proto || offset > ETH_HLEN) {
+		if (dualpi2_is_framed(skb))
+			offset = dualpi2_skip_tags(skb, &proto);
+		else if (eth_type_vlan(proto) || !proto)
+			return -1;
+	}
 	if (offset >= 0 && proto == htons(ETH_P_PPP_SES))
 		offset = dualpi2_skip_pppoe(skb, offset, &proto);
 	if (offset < 0 || offset > U16_MAX)

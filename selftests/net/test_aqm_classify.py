@@ -8,6 +8,9 @@ RFC 9331 section 5 and RFC 9332 section 2.5.1.1.  What the AQM does to packets
 where it did expect them is in test_aqm_control.py.
 """
 
+import contextlib
+import os
+import socket
 import time
 
 from lib import (
@@ -22,10 +25,13 @@ from lib import (
     expect,
     expect_between,
     expect_equal,
+    in_netns,
     main,
     note,
+    quiet_netns,
     run,
     shared_net,
+    stats,
     tc,
     test,
 )
@@ -263,6 +269,24 @@ def priority_and_filter_priority_decides():
         expect_equal(got, set(NAMES), "codepoints in L, priority 10:1 and a filter to 10:3")
         note("a filter alone:")
         expect_equal(codepoints_in_l(net, q, source="rtr"), set(), "codepoints in L")
+
+
+@test("R1")
+def gre_header_longer_than_that_of_ethernet_inner_ip_decides():
+    """The IP header of a packet on a GRE device without a remote address is 24 bytes behind the outer one."""
+    with contextlib.ExitStack() as stack:
+        netns = f"dp{os.getpid()}-gre"
+        quiet_netns(stack, netns)
+        run("ip -batch -", netns, stdin="link set lo up\nlink add g0 type gre local 127.0.0.1\nlink set g0 up\n"
+            "addr add 10.9.0.1/24 dev g0\nneigh add 10.9.0.2 lladdr 127.0.0.1 dev g0\n")
+        tc("qdisc add dev g0 root handle 10: dualpi2", netns)
+        with in_netns(netns):
+            sender = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+        for number in range(120):
+            sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ECT1 if number < 40 else ECT0)
+            sender.sendto(b"x", ("10.9.0.2", 9))
+        st = stats(netns, "g0")
+        expect_equal((st["l"]["enqueued"], st["c"]["enqueued"], st["unparsed"]), (40, 80, 0), "L, Classic, unparsed")
 
 
 if __name__ == "__main__":

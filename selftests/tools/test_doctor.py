@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check kernel=debug
+# suite: check kernel=plain -- -k module_of_the_kernel_is_told_from_ours
 """dualpi2 doctor: each fault is made in a namespace, has to be named, and be gone once the command that the doctor
 gives was run. KTAP on stdout. Its rules without a kernel are in test_doctor_rules.py.
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check kernel=debug tree=top
+# suite: check kernel=6.1 -- -k guide_vpn_xfrm
 """The commands of docs/guides, run as they stand there. KTAP on stdout.
 
 In a guide each block of commands (```sh) follows a comment that says what becomes of it:
