@@ -158,12 +158,14 @@ def version():
     return found if int(found.split(".")[0]) >= 2 else None
 
 
-def quiet_netns(stack, name):
-    """Make a network namespace that ends with the ExitStack, and whose kernel does not speak IPv6 of its own accord."""
-    run(["ip", "netns", "add", name])
-    stack.callback(run, ["ip", "netns", "del", name], check=False)
-    with in_netns(name), open("/proc/sys/net/ipv6/conf/default/disable_ipv6", "w", encoding="ascii") as file:
-        file.write("1")
+def quiet_netns(stack, *names):
+    """Make network namespaces that end with the ExitStack, and whose kernel does not speak IPv6 of its own accord."""
+    stack.callback(run, ["ip", "-force", "-batch", "-"], stdin="".join(f"netns del {name}\n" for name in names),
+                   check=False)
+    run(["ip", "-batch", "-"], stdin="".join(f"netns add {name}\n" for name in names))
+    for name in names:
+        with in_netns(name), open("/proc/sys/net/ipv6/conf/default/disable_ipv6", "w", encoding="ascii") as file:
+            file.write("1")
 
 
 # Statistics

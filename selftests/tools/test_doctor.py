@@ -22,11 +22,11 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../net"))
 
+from installed import TOOLS  # noqa: E402
 from lib import (  # noqa: E402
     ECT0,
     ECT1,
     NOT_ECT,
-    ROOT,
     Net,
     Skip,
     Stream,
@@ -42,7 +42,7 @@ from lib import (  # noqa: E402
     test,
 )
 
-DUALPI2 = os.path.join(ROOT, "tools/dualpi2")
+DUALPI2 = os.path.join(TOOLS, "dualpi2")
 LINK = 10e6
 # A little more than the link takes: a queue, and no overload.
 L4S = (Stream("l", ecn=ECT1, bps=4e6, jitter=1), Stream("c", ecn=NOT_ECT, bps=6.3e6, jitter=1))

@@ -34,6 +34,7 @@ ROOT = os.environ.get("DUALPI2_ROOT") or os.path.dirname(os.path.dirname(os.path
 sys.path.insert(0, os.path.join(ROOT, "selftests/net"))
 
 import lib  # noqa: E402
+from installed import TOOLS  # noqa: E402
 from lib import (CE, ECT0, ECT1, NOT_ECT, Failure, Net, Skip, Stream, Traffic, attr, expect,  # noqa: E402
                  expect_between, expect_equal, in_netns, main, note, run, tc, test)
 
@@ -161,7 +162,7 @@ def programs():
     for name in ("dualpi2", "dualpi2-top"):
         path = os.path.join(directory, name)
         with open(path, "w", encoding="ascii") as file:
-            file.write(f'#!/bin/sh\nexec {ROOT}/tools/{name} "$@"\n')
+            file.write(f'#!/bin/sh\nexec {TOOLS}/{name} "$@"\n')
         os.chmod(path, 0o755)
     try:
         yield directory

@@ -20,12 +20,13 @@ ROOT = os.environ.get("DUALPI2_ROOT") or os.path.dirname(os.path.dirname(os.path
 sys.path[:0] = [os.path.join(ROOT, "selftests/net"), os.path.join(ROOT, "tools")]
 
 import lib  # noqa: E402
+from installed import TOOLS  # noqa: E402
 from lib import (ECT1, NOT_ECT, Net, Stream, Traffic, each, expect, expect_between, expect_equal,  # noqa: E402
                  in_netns, main, run, tc, test)
 
 from dualpi2_link import words  # noqa: E402
 
-COMMAND = ["/usr/bin/python3", os.path.join(ROOT, "tools/dualpi2")]
+COMMAND = ["/usr/bin/python3", os.path.join(TOOLS, "dualpi2")]
 RUN = "/run/dualpi2"
 
 
@@ -50,11 +51,8 @@ def snapshot(netns):
     """All that `up` may change, but for counters and times."""
     links = re.sub(r"NO-CARRIER,|LOWER_UP|state \w+", "", run("ip -details -oneline link show", netns).stdout)
     found = [links, tc("qdisc show", netns).stdout]
-    devices = [item["ifname"] for item in json.loads(run("ip -json link show", netns).stdout)]
-    for dev in devices:
-        kinds = [item["kind"] for item in json.loads(tc(f"-json qdisc show dev {dev}", netns).stdout)]
-        if "clsact" in kinds or "ingress" in kinds:
-            found += [tc(f"filter show dev {dev} {side}", netns).stdout for side in ("ingress", "egress")]
+    for dev in re.findall(r"^qdisc (?:clsact|ingress) \S+ dev (\S+)", found[1], re.M):
+        found += [tc(f"filter show dev {dev} {side}", netns).stdout for side in ("ingress", "egress")]
     files = sorted(os.path.join(top, name) for top, dirs, names in os.walk(RUN) for name in [*dirs, *names])
     return [*found, files]
 
@@ -67,18 +65,16 @@ def pair(names=("wan", "lan")):
     with contextlib.ExitStack() as stack:
         tag = f"dpup{os.getpid()}-{next(lib._serial)}"
         here, there = tag + "-a", tag + "-b"
-        for netns in (here, there):
-            lib.quiet_netns(stack, netns)
-        for name in names:
-            add_device(here, there, name)
+        lib.quiet_netns(stack, here, there)
+        add_devices(here, there, *names)
         yield types.SimpleNamespace(here=here, there=there)
 
 
-def add_device(here, there, name):
-    """One more."""
-    run(f"ip link add {name} netns {here} type veth peer name {name} netns {there}")
-    for netns in (here, there):
-        run(f"ip link set {name} up", netns)
+def add_devices(here, there, *names):
+    """More of them."""
+    run(["ip", "-batch", "-"], here, stdin="".join(
+        f"link add {name} type veth peer name {name} netns {there}\nlink set {name} up\n" for name in names))
+    run(["ip", "-batch", "-"], there, stdin="".join(f"link set {name} up\n" for name in names))
 
 
 def root(netns, dev):
@@ -720,7 +716,7 @@ def up_of_a_device_that_came_back_is_as_new():
         before = snapshot(net.here)[1]
         dualpi2("up wan --upload 4mbit --download 8mbit", net.here)
         run("ip link del wan", net.here)
-        add_device(net.here, net.there, "wan")
+        add_devices(net.here, net.there, "wan")
         expect("no qdisc on wan" in dualpi2("status --json", net.here, code=1), "status takes it for the old one")
         tc("qdisc add dev wan clsact", net.here)
         dualpi2("up wan --upload 4mbit --download 8mbit", net.here)
