@@ -139,7 +139,6 @@ results=$work/results
 mkdir "$results"
 { [ -n "$installed" ] || realpath -e "$KMODS"; } >"$results/modules"
 echo "$root" >"$results/root"
-echo "$DUALPI2_ROOT" >"$results/repository"
 if [ -n "$virtual_time" ]; then
 	# The repository and what else is wanted, for vm-init.sh to unpack. Files may vanish meanwhile.
 	prune=(-path "$DUALPI2_ROOT/.git")

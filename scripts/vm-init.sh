@@ -10,7 +10,7 @@
 # machine is idle, which virtual time needs.
 #
 # The results directory comes from the host with: modules (path of the kernel's modules, empty if they
-# are where they belong), root, repository (their paths), rw (the writable directories, one a line), command and perhaps preload (files to
+# are where they belong), rw (the writable directories, one a line), command and perhaps preload (files to
 # unpack). It goes back with: rc, kmsg.
 
 set -u
@@ -65,12 +65,6 @@ stage1() {
 	done
 	chmod 755 /root/run
 	[ ! -e /results/preload ] || (cd /root && cpio -i -d -m -u </results/preload) || give_up "cannot unpack the repository"
-	# Wherever the repository is, tests of users without privileges see it.
-	dir=$(cat /results/repository)
-	mkdir -p "/root$dir"
-	while dir=${dir%/*} && [ -n "$dir" ]; do
-		chmod a+x "/root$dir"
-	done
 	n=0
 	while read -r dir; do
 		mkdir -p "/root$dir"

@@ -22,12 +22,12 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../net"))
 
+from installed import TOOLS  # noqa: E402
 from lib import (  # noqa: E402
     CE,
     ECT0,
     ECT1,
     NOT_ECT,
-    ROOT,
     Failure,
     Skip,
     Stream,
@@ -44,7 +44,6 @@ from lib import (  # noqa: E402
     test,
 )
 
-TOOLS = os.path.join(ROOT, "tools")
 TOP = os.path.join(TOOLS, "dualpi2-top")
 MIX = (Stream("l", ecn=ECT1, bps=6e6), Stream("c", ecn=NOT_ECT, bps=3e6), Stream("e", ecn=ECT0, bps=3e6),
        Stream("ce", ecn=CE, bps=1e6))
