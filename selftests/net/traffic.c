@@ -421,7 +421,8 @@ int main(int argc, char **argv)
 	begin_ns = clock_ns(CLOCK_MONOTONIC) + 2000000;
 	realtime_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
 	end_ns = begin_ns + strtod(argv[1], NULL) * 1000000;
-	now = read_ns = begin_ns;
+	read_ns = begin_ns;
+	now = begin_ns;
 	for (i = 0; i < count; i++)
 		schedule(&streams[i]);
 
