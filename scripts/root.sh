@@ -6,7 +6,7 @@
 # mmdebstrap and never changed after: in-root.sh runs commands in an overlay.
 #
 # usage: root.sh [--refresh] RELEASE build|test|top|bare
-#          RELEASE  bullseye, bookworm, trixie or forky
+#          RELEASE  a Debian release of suites.toml: bookworm
 #          build    compiler and what kernel headers need to build a module
 #          test     the programs that the tests run, among them the release's own tc
 #          top      the same, and what the tests of dualpi2-top run it with
@@ -17,7 +17,7 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-usage='usage: root.sh [--refresh] bullseye|bookworm|trixie|forky build|test|top|bare'
+usage='usage: root.sh [--refresh] RELEASE build|test|top|bare'
 refresh=''
 if [ "${1-}" = --refresh ]; then
 	refresh=1
@@ -25,10 +25,8 @@ if [ "${1-}" = --refresh ]; then
 fi
 [ $# -eq 2 ] || die "$usage"
 release=$1 kind=$2
-case $release in
-bullseye | bookworm | trixie | forky) ;;
-*) die "unknown release '$release'; $usage" ;;
-esac
+known=$(releases | paste -sd' ')
+[[ " $known " == *" $release "* ]] || die "unknown release '$release'; known are $known; $usage"
 
 packages=(ca-certificates kmod iproute2)
 case $kind in
@@ -49,7 +47,8 @@ bare)
 esac
 
 root=$DUALPI2_CACHE/roots/$release-$kind
-made_of="${packages[*]} $(cksum <"$DUALPI2_ROOT/scripts/root.sh")"
+# A number of its own, to be raised when the way in which a root is made changes.
+made_of="${packages[*]} recipe 1"
 mkdir -p "${root%/*}"
 exec 7>"$root.lock"
 flock 7

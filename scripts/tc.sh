@@ -13,11 +13,11 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-suite=forky
+suite=$(releases | tail -n 1)
 lock=$(locked "$suite" src:iproute2)
 version=$(awk 'NR == 1 { sub(/-.*/, "", $3); print $3 }' <<<"$lock")
 [ -n "$version" ] || die "packages.lock has no src:iproute2 of $suite; run scripts/lock.sh"
-oldest=bullseye
+oldest=$(releases | head -n 1)
 
 refresh=''
 if [ "${1-}" = --refresh ]; then

@@ -27,8 +27,9 @@ if [[ ${1-} == @(--fetch|--no-machine) ]]; then
 fi
 releases=("$@")
 [ ${#releases[@]} -gt 0 ] || mapfile -t releases < <(releases)
+known=$(releases | paste -sd' ')
 for release in "${releases[@]}"; do
-	releases | grep -q -x -F -e "$release" || die "unknown release '$release'; known are $(releases | paste -sd' ')"
+	[[ " $known " == *" $release "* ]] || die "unknown release '$release'; known are $known"
 done
 [ "$(id -u)" = 0 ] || die "installing in a Debian tree needs root; run as root"
 
