@@ -2113,17 +2113,31 @@ static void gen_dump(struct sequence *s)
 	s->steps[s->count - 1].oracle = true;
 }
 
-static void delete_devices(void)
+/* One message about all devices. */
+static void all_devices(uint16_t type, struct ifinfomsg ifi)
 {
 	struct sequence s = {};
-	struct ifinfomsg ifi = {};
 
-	msg_link(RTM_DELLINK, 0, &ifi);
+	msg_link(type, 0, &ifi);
 	attr32(IFLA_GROUP, GROUP);
 	put_msg(&s);
 	run_steps(&s, 0, s.count);
 	free(s.steps);
 	free(s.bytes);
+}
+
+static void delete_devices(void)
+{
+	all_devices(RTM_DELLINK, (struct ifinfomsg){});
+}
+
+/* The namespace ends with its devices and qdiscs, but without packets: one that waits behind a slow shaper belongs to a
+ * socket, which keeps the namespace until the packet is sent.
+ */
+static void leave_namespace(void)
+{
+	all_devices(RTM_NEWLINK, (struct ifinfomsg){ .ifi_change = IFF_UP });
+	new_namespace();
 }
 
 /* All devices anew.  A kernel without one of the parents goes without it. */
@@ -2933,7 +2947,7 @@ static bool fuzz(uint64_t seed, uint64_t first, uint64_t messages)
 		save_state(seed, epoch);
 		/* Now and then the namespace goes with all that is in it. */
 		if (epoch % 8 == 7)
-			new_namespace();
+			leave_namespace();
 		rng_state = seed * 0x9e3779b97f4a7c15ULL + epoch * 0xd1342543de82ef95ULL;
 		s.count = 0;
 		s.used = 0;

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check needs=packages:bookworm -- --no-machine bookworm
+# suite: check needs=packages:host -- --no-machine host
 # suite: long needs=packages
 #
 # test_packages.sh - build the Debian packages, install them on fresh installations of Debian, use
 # them there, upgrade and remove them, and see what is said when something is missing. KTAP on stdout.
 #
-# usage: test_packages.sh [--fetch | --no-machine] [RELEASE...]       none named: all of suites.toml
+# usage: test_packages.sh [--fetch | --no-machine] [RELEASE...]       none named: all of suites.toml; host: that of this
+#                machine, for a package of one release may not fit an older one, or else bookworm
 #          --fetch       only download what the tests install; after that they use no network
 #          --no-machine  without the upgrade in a machine, which takes most of the time
 #
@@ -28,6 +29,9 @@ fi
 releases=("$@")
 [ ${#releases[@]} -gt 0 ] || mapfile -t releases < <(releases)
 known=$(releases | paste -sd' ')
+# shellcheck source=/dev/null
+[ "${releases[*]}" != host ] || releases=("$(. /etc/os-release && echo "${VERSION_CODENAME-}")")
+[[ $# -ne 1 || $1 != host || " $known " == *" ${releases[*]} "* ]] || releases=(bookworm)
 for release in "${releases[@]}"; do
 	[[ " $known " == *" $release "* ]] || die "unknown release '$release'; known are $known"
 done
