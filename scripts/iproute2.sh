@@ -107,8 +107,9 @@ $options
 
 build() { # LOG, in a tree
 	{
-		# Without libbpf, which dualpi2 does not need; only what tc is made of.
-		{ [ -e config.mk ] || LIBBPF_FORCE=off ./configure; } && make -j"$(nproc)" SUBDIRS="lib tc"
+		# Without libbpf, which dualpi2 does not need; only what tc is made of. What old releases try without the right
+		# headers has to compile with gcc 14, too.
+		{ [ -e config.mk ] || CC='gcc -Wno-error=implicit-function-declaration' LIBBPF_FORCE=off ./configure; } && make -j"$(nproc)" SUBDIRS="lib tc"
 	} >"$1" 2>&1 </dev/null || {
 		tail -n 20 "$1" >&2
 		die "cannot build tc of ${PWD##*/}"

@@ -21,7 +21,7 @@ packages=(
 	iproute2 ethtool nftables tcpdump iputils-ping procps        # in it
 	jq python3-venv shellcheck bsdextrautils                     # results, style check
 	mmdebstrap mount util-linux                                  # Debian trees of other releases
-	debhelper dh-dkms fakeroot rpm                               # packages
+	debhelper dh-dkms fakeroot rpm elfutils                      # packages
 	sparse coccinelle libpython3-dev cppcheck codespell          # static analysis
 	clang clang-tidy libclang-rt-dev
 )
