@@ -160,18 +160,18 @@ static inline int dualpi2_read_dsfield(const struct sk_buff *skb, struct dualpi2
 	} buf;
 	int offset = skb_network_offset(skb);
 	__be16 proto = skb->protocol;
+	bool tagged;
 
 	cb->flags |= DUALPI2_CB_OFFSET;
 	cb->ip_offset = offset;
 	/* Some kernels have no type for what a packet socket sends on a VLAN
 	 * device (5.10): then the frame says it.
 	 */
-	if (eth_type_vlan(proto) || !proto || offset > ETH_HLEN) {
-		if (dualpi2_is_framed(skb))
-			offset = dualpi2_skip_tags(skb, &proto);
-		else if (eth_type_vlan(proto) || !proto)
-			return -1;
-	}
+	tagged = eth_type_vlan(proto) || !proto;
+	if ((tagged || offset > ETH_HLEN) && dualpi2_is_framed(skb))
+		offset = dualpi2_skip_tags(skb, &proto);
+	else if (tagged)
+		return -1;
 	if (offset >= 0 && proto == htons(ETH_P_PPP_SES))
 		offset = dualpi2_skip_pppoe(skb, offset, &proto);
 	if (offset < 0 || offset > U16_MAX)
