@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check needs=6.1-headers,iproute2
 #
-# test-openwrt.sh - as much of packaging/openwrt as can be tested without OpenWrt: the package's Makefile
+# test_openwrt.sh - as much of packaging/openwrt as can be tested without OpenWrt: the package's Makefile
 # with stand-ins for OpenWrt's, which build for a Debian kernel, and patch-tc.sh on a stand-in for its tree.
 # KTAP on stdout. It does not show that OpenWrt builds it; packaging/openwrt/README.md says what is left.
 #
-# usage: test-openwrt.sh
+# usage: test_openwrt.sh
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh

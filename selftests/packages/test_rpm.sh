@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check needs=6.1-headers
 #
-# test-rpm.sh - are the RPMs that rpm.sh builds on Debian sound? They are installed into an empty
+# test_rpm.sh - are the RPMs that rpm.sh builds on Debian sound? They are installed into an empty
 # directory, without their scripts; the module is built from there as DKMS does it, and the plugin is
 # loaded by this machine's tc. Not a test of Fedora: see packaging/rpm/dualpi2.spec. KTAP on stdout.
 #
-# usage: test-rpm.sh
+# usage: test_rpm.sh
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
