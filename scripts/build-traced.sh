@@ -13,7 +13,7 @@ assignments=$("$DUALPI2_ROOT/scripts/debug-kernel.sh" debug)
 eval "$assignments"
 mkdir -p "$out/trace_pc"
 cp --update "$DUALPI2_ROOT"/selftests/fuzz/trace_pc/* "$out/trace_pc"
-make --no-print-directory -C "$KDIR" ARCH=um M="$out/trace_pc" modules
+make --no-print-directory -C "$KDIR" ARCH=um CC="$KCC" M="$out/trace_pc" modules
 # Without tables of jumps coverage.py can follow them all.
 "$DUALPI2_ROOT/scripts/build-module.sh" "$KDIR" "$out" W=1 'KCFLAGS=-Werror -g' \
 	'CFLAGS_sch_dualpi2.o=-fsanitize-coverage=trace-pc -fno-jump-tables' \

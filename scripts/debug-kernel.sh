@@ -43,7 +43,10 @@ if [ -z "$refresh" ] && [ "$(cat "$out/made-of" 2>/dev/null)" = "$made_of" ]; th
 	exit 0
 fi
 
-for tool in flex bison bc gcc make depmod; do
+# The same compiler on every Debian release, so that the basic blocks are the same (fuzz/coverage.py).
+compiler=gcc-12
+command -v "$compiler" >/dev/null || compiler=gcc
+for tool in flex bison bc "$compiler" make depmod; do
 	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
 done
 free_kb=$(df --output=avail -k "$kernels" | tail -n 1)
@@ -57,7 +60,7 @@ mkdir -p "$out"
 hz=$(cd "$configs" && sed -n 's/^CONFIG_HZ=//p' "${parts[@]/%/.config}")
 sed "${hz:+/^mainmenu/a config HZ\n\tint\n\tdefault $hz}" "$source/Kconfig" >"$out/Kconfig"
 kmake() {
-	make -s -C "$source" ARCH=um O="$out" KBUILD_KCONFIG="$out/Kconfig" -j"$(nproc)" "$@" >>"$out.log" 2>&1 8>&-
+	make -s -C "$source" ARCH=um CC="$compiler" HOSTCC="$compiler" O="$out" KBUILD_KCONFIG="$out/Kconfig" -j"$(nproc)" "$@" >>"$out.log" 2>&1 8>&-
 }
 : >"$out.log"
 (cd "$configs" && cat "${parts[@]/%/.config}") >"$out/fragment"
@@ -80,6 +83,6 @@ find "$out" -type f \( -name '*.o' -o -name '*.a' -o -name '.*.cmd' -o -name 'vm
 # shellcheck source=/dev/null
 debian=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
 printf '%s=%q\n' KREL "$release" KIMG "$out/linux" KMODS "$out/root/lib/modules/$release" \
-	KDIR "$out" KCC gcc KDEBIAN "$debian" >"$out/env"
+	KDIR "$out" KCC "$compiler" KDEBIAN "$debian" >"$out/env"
 echo "$made_of" >"$out/made-of"
 cat "$out/env"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check -- --short
-# suite: long
+# suite: check needs=plain -- --short
+# suite: long needs=plain
 """The lab as a whole: the experiment "smoke" in real machines, four minutes on two cores. KTAP on stdout.
 
 usage: test_smoke.py [--short]     only four runs and the tests that need no others, half a minute

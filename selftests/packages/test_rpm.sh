@@ -26,9 +26,9 @@ mkdir "$root"
 query() { rpm --dbpath "$work/db" "$@"; }
 builds() { "$DUALPI2_ROOT/scripts/rpm.sh" "$rpms"; }
 has_version() {
-	[ "$(query -qp --queryformat '%{VERSION} ' "$rpms"/*.rpm)" = "$version $version $version " ]
+	[ "$(query -qp --queryformat '%{VERSION}\n' "$rpms"/*.rpm | sort -u)" = "$version" ]
 }
-names_no_machine() { [ "$(query -qp --queryformat '%{BUILDHOST} ' "$rpms"/*.rpm)" = "localhost localhost localhost " ]; }
+names_no_machine() { [ "$(query -qp --queryformat '%{BUILDHOST}\n' "$rpms"/*.rpm | sort -u)" = localhost ]; }
 installs() { rpm --dbpath /db --root "$root" -i --nodeps --noscripts "$rpms"/*.noarch.rpm "$rpms"/*.x86_64.rpm; }
 has_files() {
 	local file
