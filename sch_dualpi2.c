@@ -65,9 +65,9 @@ enum dualpi2_class {
 #define DUALPI2_CB_NQB		BIT(5)	/* in the L4S queue for its DSCP */
 #define DUALPI2_CB_PROFILE	8	/* shift of enum dualpi2_profile */
 
-/* In a time of arrival, which makes the packet seem to have waited for ages: there
- * is more to do than dualpi2_dequeue_quiet() does, if it is there for its DSCP, or
- * is GSO, or LONGER.
+/* Bit 63 of the enqueue time: the packet is NQB or GSO, and needs the slow path at
+ * dequeue.  It makes the raw sojourn time exceed every threshold, so that no
+ * separate test is needed.
  */
 #define DUALPI2_QUEUED_SPECIAL	BIT_ULL(63)
 
@@ -121,10 +121,10 @@ struct dualpi2_sched_data {
 	u8 detour;		/* why not to dequeue in the short way */
 	struct dualpi2_drain drain;
 	struct dualpi2_vars vars;
-	struct dualpi2_clock clock;
 	struct dualpi2_burst burst;
 	struct dualpi2_params params;
 	struct dualpi2_fifo fifo[DUALPI2_QUEUES];
+	struct dualpi2_clock clock;
 	u64 arrived_ns;		/* of the last packet, if there is a shaper */
 	struct qdisc_watchdog watchdog;
 	u32 mtu_bytes;		/* with link-layer header, bounded */
@@ -146,6 +146,7 @@ struct dualpi2_sched_data {
 	u64 reports;
 	struct Qdisc *sch;
 	struct delayed_work report_work;
+	spinlock_t report_lock;	/* vars, between report_work and reset */
 	struct tcf_block *block;
 };
 
@@ -229,11 +230,18 @@ static void dualpi2_refresh_limits(struct Qdisc *sch)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 
+	u64 ns_per_byte_q20 = dualpi2_ns_per_byte(q);
+
 	q->mtu_bytes = dualpi2_mtu_bytes(sch);
-	WRITE_ONCE(q->limit_pkts, dualpi2_limit_pkts(&q->config));
+	dualpi2_set_target(&q->params, &q->vars, ns_per_byte_q20, q->mtu_bytes);
+	WRITE_ONCE(q->limit_pkts,
+		   dualpi2_limit_pkts(&q->config, ns_per_byte_q20,
+				      q->vars.target_ns));
 	WRITE_ONCE(q->memory_limit,
-		   dualpi2_memory_limit_bytes(&q->config, q->mtu_bytes));
-	q->nqb_limit_bytes = dualpi2_nqb_bytes(dualpi2_ns_per_byte(q));
+		   dualpi2_memory_limit_bytes(&q->config, q->mtu_bytes,
+					      ns_per_byte_q20,
+					      q->vars.target_ns));
+	q->nqb_limit_bytes = dualpi2_nqb_bytes(ns_per_byte_q20, q->mtu_bytes);
 	q->vars.credit_start = dualpi2_credit_start(&q->params, q->mtu_bytes);
 	dualpi2_set_watch(q);
 }
@@ -316,6 +324,13 @@ static void dualpi2_set_quick(struct dualpi2_sched_data *q)
 		q->detour |= DUALPI2_DETOUR_LINK;
 	else
 		q->detour &= ~DUALPI2_DETOUR_LINK;
+}
+
+/* With exact timers the shaper has little to catch up on. */
+static void dualpi2_set_late(struct dualpi2_params *params)
+{
+	if (hrtimer_resolution <= DUALPI2_LATE_EXACT_NS)
+		params->link.late_max_ns = DUALPI2_LATE_EXACT_NS;
 }
 
 /* Whether the core may send a packet that finds empty queues past them.  Filters
@@ -476,8 +491,7 @@ static u64 dualpi2_wire_bytes(const struct dualpi2_sched_data *q,
 	u32 ip_offset, ip_bytes;
 
 	if (link->framing == DUALPI2_FRAMING_RAW)
-		return (dualpi2_cb(skb)->flags & DUALPI2_CB_LONGER) ?
-		       skb->len : qdisc_pkt_len(skb);
+		return qdisc_pkt_len(skb);
 	ip_offset = dualpi2_ip_offset(skb);
 	ip_bytes = skb->len > ip_offset ? skb->len - ip_offset : 0;
 	if (likely(!skb_is_gso(skb)))
@@ -589,6 +603,18 @@ static __always_inline bool dualpi2_is_watched(struct Qdisc *sch,
 	return sch->q.qlen >= q->pkts_watch || memory_used > q->memory_watch;
 }
 
+/* Is an NQB packet beyond the limit of NQB traffic?  Any one may wait.  While the
+ * rate of the link is not known, the delay of the L4S queue decides.
+ */
+static bool dualpi2_is_beyond_nqb(const struct dualpi2_sched_data *q, u32 len,
+				  u64 now_ns)
+{
+	if (!q->nqb_limit_bytes)
+		return dualpi2_head_age_ns(&q->fifo[DUALPI2_QUEUE_L], now_ns) >
+		       DUALPI2_NQB_DELAY_NS;
+	return q->nqb_bytes && (u64)q->nqb_bytes + len > q->nqb_limit_bytes;
+}
+
 /* The rare part of enqueue: the queues are full, or will be longer than ever, or
  * signals are given here, or the packet is of a kind that has a limit of its own.
  *
@@ -601,16 +627,15 @@ static noinline enum dualpi2_drop dualpi2_admit(struct sk_buff *skb,
 
 	if (dualpi2_cb(skb)->flags & DUALPI2_CB_NQB) {
 		q->nqb_arrived++;
-		/* One may always wait, however long it is. */
-		if (q->nqb_bytes && (u64)q->nqb_bytes + qdisc_pkt_len(skb) >
-				    q->nqb_limit_bytes) {
+		if (dualpi2_is_beyond_nqb(q, qdisc_pkt_len(skb), now_ns)) {
 			q->nqb_dropped++;
 			return DUALPI2_DROPPED_LIMIT;
 		}
 	}
 	if (sch->q.qlen >= q->limit_pkts)
 		return DUALPI2_DROPPED_LIMIT;
-	if (q->memory_used + skb->truesize > q->memory_limit)
+	/* Any one packet may wait, whatever memory it takes. */
+	if (q->memory_used && q->memory_used + skb->truesize > q->memory_limit)
 		return DUALPI2_DROPPED_MEMORY;
 	if (q->params.drop_early &&
 	    dualpi2_queue_of(dualpi2_cb(skb)) == DUALPI2_QUEUE_C &&
@@ -669,6 +694,14 @@ static __always_inline int dualpi2_fifo_push(struct Qdisc *sch,
 	return NET_XMIT_SUCCESS;
 }
 
+/* Why the AQM drops a packet now. */
+static enum dualpi2_compat_reason
+dualpi2_aqm_reason(const struct dualpi2_sched_data *q)
+{
+	return q->vars.base_q32 >= q->params.enter_q32 ?
+	       DUALPI2_REASON_OVERLOAD : DUALPI2_REASON_AQM;
+}
+
 /* Queue one packet that has been classified.  Returns NET_XMIT_*. */
 static int dualpi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 			       u64 now_ns, struct sk_buff **to_free)
@@ -686,7 +719,10 @@ static int dualpi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 
 		if (cause != DUALPI2_ADMITTED) {
 			dualpi2_note_drop(q, fifo, skb, cause);
-			return qdisc_drop(skb, sch, to_free);
+			return dualpi2_compat_drop(skb, sch, to_free,
+						   cause == DUALPI2_DROPPED_EARLY ?
+						   dualpi2_aqm_reason(q) :
+						   DUALPI2_REASON_LIMIT);
 		}
 		if (nqb)
 			q->nqb_bytes += qdisc_pkt_len(skb);
@@ -697,34 +733,15 @@ static int dualpi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 				 memory_used);
 }
 
-/* Let a queued packet count as so many bytes more than it has, everywhere. */
-static void dualpi2_lengthen(struct Qdisc *sch, struct sk_buff *skb, s32 bytes)
-{
-	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	enum dualpi2_queue queue = dualpi2_queue_of(dualpi2_cb(skb));
-
-	qdisc_skb_cb(skb)->pkt_len += bytes;
-	dualpi2_cb(skb)->flags |= DUALPI2_CB_LONGER;
-	dualpi2_cb(skb)->queued_ns |= DUALPI2_QUEUED_SPECIAL;
-	q->fifo[queue].bytes_in += bytes;
-	if (dualpi2_cb(skb)->flags & DUALPI2_CB_NQB)
-		q->nqb_bytes += bytes;
-	sch->qstats.backlog += bytes;
-}
-
 /* Queue the segments of a GSO packet one by one.  The parents are about to
  * count one packet of the length that they know; they are told the difference.
- *
- * One segment left of many, in a queue that was empty (the limits allow no
- * more), counts as long as they were together: parents half-way up are empty as
- * yet, and kernels before 2025 do not stand an update by 0 packets there.
  */
 static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 			       u64 now_ns, struct sk_buff **to_free)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	unsigned int orig_len = qdisc_pkt_len(skb);
-	struct sk_buff *segs, *seg, *next, *last = NULL;
+	struct sk_buff *segs, *seg, *next;
 	struct dualpi2_cb cb = *dualpi2_cb(skb);
 	unsigned int bytes = 0;
 	int queued = 0;
@@ -732,7 +749,8 @@ static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 	segs = dualpi2_split(skb);
 	if (IS_ERR(segs)) {
 		q->gso_failed++;
-		return qdisc_drop(skb, sch, to_free);
+		return dualpi2_compat_drop(skb, sch, to_free,
+					   DUALPI2_REASON_OTHER);
 	}
 	if (!segs)
 		return dualpi2_enqueue_one(skb, sch, now_ns, to_free);
@@ -750,15 +768,11 @@ static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 		    NET_XMIT_SUCCESS) {
 			queued++;
 			bytes += len;
-			last = seg;
 		}
 	}
 	if (!queued)
 		return NET_XMIT_DROP;
-	if (queued == 1 && sch->q.qlen == 1)
-		dualpi2_lengthen(sch, last, (s32)(orig_len - bytes));
-	else if (queued != 1 || bytes != orig_len)
-		qdisc_tree_reduce_backlog(sch, 1 - queued, orig_len - bytes);
+	dualpi2_tell_parents(sch, queued, (int)(orig_len - bytes));
 	return NET_XMIT_SUCCESS;
 }
 
@@ -822,9 +836,10 @@ static noinline int dualpi2_enqueue_any(struct sk_buff *skb, struct Qdisc *sch,
 	q->arrived_ns = now_ns;
 	class = dualpi2_classify(skb, sch, &ret);
 	if (unlikely(class < 0)) {
-		q->filter_dropped++;
-		if (ret & __NET_XMIT_BYPASS)
+		if (ret & __NET_XMIT_BYPASS) {
+			q->filter_dropped++;
 			qdisc_qstats_drop(sch);
+		}
 		if (class == -1)
 			__qdisc_drop(skb, to_free);
 		return ret;
@@ -988,24 +1003,15 @@ static void dualpi2_sent(struct dualpi2_sched_data *q,
 {
 	const struct sk_buff *c = q->fifo[DUALPI2_QUEUE_C].list.head;
 	const struct sk_buff *l = q->fifo[DUALPI2_QUEUE_L].list.head;
-	bool shared = dualpi2_sched_is_shared(&q->vars, queue, c, l);
-	u32 bytes;
+	u64 wire_bytes = dualpi2_wire_bytes(q, skb);
+	u32 bytes = min_t(u64, wire_bytes, U32_MAX);
 
-	if (q->params.link.ns_per_byte_q20) {
-		u64 wire_bytes = dualpi2_wire_bytes(q, skb);
-
+	dualpi2_sched_charge(&q->params, &q->vars, queue, c, l, bytes);
+	if (q->params.link.ns_per_byte_q20)
 		dualpi2_clock_send(&q->params.link, &q->clock, wire_bytes,
 				   now_ns);
-		if (shared)
-			dualpi2_sched_charge(&q->params, &q->vars, queue,
-					     min_t(u64, wire_bytes, U32_MAX));
-	} else if (c || l || q->drain.since_ns) {
-		bytes = min_t(u64, dualpi2_wire_bytes(q, skb), U32_MAX);
+	else
 		dualpi2_drain_sent(&q->drain, bytes, c || l, now_ns);
-		if (shared)
-			dualpi2_sched_charge(&q->params, &q->vars, queue,
-					     bytes);
-	}
 }
 
 /* Dequeue for all packets, when one may leave. */
@@ -1044,7 +1050,7 @@ static noinline struct sk_buff *dualpi2_dequeue_any(struct Qdisc *sch,
 		dropped_bytes += qdisc_pkt_len(skb);
 		dualpi2_leave(sch, skb);
 		qdisc_qstats_drop(sch);
-		kfree_skb(skb);
+		dualpi2_compat_dequeue_drop(sch, skb, dualpi2_aqm_reason(q));
 	}
 
 	/* Parents are to see a child that is not empty. */
@@ -1072,7 +1078,6 @@ dualpi2_dequeue_quiet(struct Qdisc *sch, struct sk_buff *skb,
 	u64 sojourn_ns = now_ns - dualpi2_cb(skb)->queued_ns;
 	u64 len = qdisc_pkt_len(skb);
 	struct sk_buff *next;
-	bool shared;
 	u32 bytes;
 
 	next = skb->next;
@@ -1093,16 +1098,12 @@ dualpi2_dequeue_quiet(struct Qdisc *sch, struct sk_buff *skb,
 
 	/* As dualpi2_sent(). */
 	bytes = timed ? dualpi2_wire_bytes_quick(q, skb) : len;
-	shared = dualpi2_sched_is_shared(&q->vars, queue,
-					 queue == DUALPI2_QUEUE_C ? !!next :
-								    other,
-					 queue == DUALPI2_QUEUE_C ? other :
-								    !!next);
-	if (shared)
-		dualpi2_sched_charge(&q->params, &q->vars, queue, bytes);
+	dualpi2_sched_charge(&q->params, &q->vars, queue,
+			     queue == DUALPI2_QUEUE_C ? !!next : other,
+			     queue == DUALPI2_QUEUE_C ? other : !!next, bytes);
 	if (timed && q->params.link.ns_per_byte_q20)
 		dualpi2_clock_send(&q->params.link, &q->clock, bytes, now_ns);
-	else if (next || other || q->drain.since_ns)
+	else if (next || other || q->drain.begin_ns)
 		dualpi2_drain_sent(&q->drain, bytes, next || other, now_ns);
 
 	_bstats_update(&sch->bstats, len, 1);
@@ -1556,6 +1557,8 @@ static void dualpi2_report_work(struct work_struct *work)
 	rcu_read_lock();
 	lock = qdisc_lock(qdisc_root_sleeping(sch));
 	spin_lock_bh(lock);
+	/* After the root was replaced that is another lock than reset has. */
+	spin_lock(&q->report_lock);
 	now_ns = dualpi2_now(sch);
 	kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);
 	if (kind != DUALPI2_REPORT_NONE)
@@ -1565,6 +1568,7 @@ static void dualpi2_report_work(struct work_struct *work)
 	if (wait_ns)
 		schedule_delayed_work(&q->report_work,
 				      nsecs_to_jiffies(wait_ns) + 1);
+	spin_unlock(&q->report_lock);
 	spin_unlock_bh(lock);
 	rcu_read_unlock();
 
@@ -1591,6 +1595,23 @@ static void dualpi2_set_edges(struct dualpi2_sched_data *q)
 	}
 }
 
+/* Some parents take a child with packets that sends none for broken. */
+static void dualpi2_warn_of_parent(const struct Qdisc *sch,
+				   const struct dualpi2_config *cfg,
+				   struct netlink_ext_ack *extack)
+{
+	const struct Qdisc *parent;
+
+	rcu_read_lock();
+	parent = cfg->bandwidth ? dualpi2_parent(sch) : NULL;
+	if (parent && (!strcmp(parent->ops->id, "qfq") ||
+		       !strcmp(parent->ops->id, "drr") ||
+		       !strcmp(parent->ops->id, "hfsc")))
+		NL_SET_ERR_MSG(extack,
+			       "dualpi2: bandwidth as a child of qfq, drr or hfsc: the parent stalls its other classes or warns; set the rate in a parent, or use htb");
+	rcu_read_unlock();
+}
+
 static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
 			  struct netlink_ext_ack *extack)
 {
@@ -1604,6 +1625,7 @@ static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
 	if (err)
 		return err;
 	dualpi2_params_init(&params, &cfg);
+	dualpi2_set_late(&params);
 
 	sch_tree_lock(sch);
 	now_ns = dualpi2_now(sch);
@@ -1628,6 +1650,7 @@ static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
 	if (hrtimer_is_queued(&q->watchdog.timer))
 		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next_ns);
 	sch_tree_unlock(sch);
+	dualpi2_warn_of_parent(sch, &cfg, extack);
 	return 0;
 }
 
@@ -1639,6 +1662,8 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 
 	/* Before anything that can fail: destroy is called then. */
 	INIT_DELAYED_WORK(&q->report_work, dualpi2_report_work);
+	spin_lock_init(&q->report_lock);
+	dualpi2_compat_init(sch);
 	qdisc_watchdog_init(&q->watchdog, sch);
 	q->sch = sch;
 	dualpi2_config_init(&q->config);
@@ -1647,8 +1672,10 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 		err = dualpi2_parse(opt, &q->config, extack);
 		if (err)
 			return err;
+		dualpi2_warn_of_parent(sch, &q->config, extack);
 	}
 	dualpi2_params_init(&q->params, &q->config);
+	dualpi2_set_late(&q->params);
 	dualpi2_set_quick(q);
 	dualpi2_set_bypass(sch);
 	dualpi2_refresh_limits(sch);
@@ -1685,9 +1712,12 @@ static void dualpi2_reset(struct Qdisc *sch)
 	q->clock = (struct dualpi2_clock) {};
 	q->drain = (struct dualpi2_drain) {};
 	q->burst = (struct dualpi2_burst) {};
+	/* Without the root's lock where the qdisc is destroyed. */
+	spin_lock_bh(&q->report_lock);
 	dualpi2_refresh_limits(sch);
 	overload = q->vars.overload;
 	dualpi2_vars_init(&q->params, &q->vars, q->mtu_bytes, ktime_get_ns());
+	spin_unlock_bh(&q->report_lock);
 	if (overload)
 		dualpi2_notice(q);
 }
@@ -1701,7 +1731,9 @@ static void dualpi2_destroy(struct Qdisc *sch)
 
 	qdisc_watchdog_cancel(&q->watchdog);
 	cancel_delayed_work_sync(&q->report_work);
-	/* Who was told of a begin is told of the end. */
+	/* Listeners that saw DUALPI2_CMD_OVERLOAD_BEGIN must see its end: ignore
+	 * the time between reports.
+	 */
 	q->vars.report.quiet_until_ns = 0;
 	now_ns = ktime_get_ns();
 	kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);
@@ -1859,42 +1891,11 @@ static u32 dualpi2_marks(const struct tc_dualpi2_queue_xstats *x)
 	return x->marked_classic + x->marked_coupled + x->marked_native;
 }
 
-/* What a dump is made of: an instance as it is at one moment.  Its packets wait no
- * longer than for it to be copied; pointers in the copy lead nowhere.
- */
-static struct {
-	struct dualpi2_sched_data q;
-	u64 now_ns;
-	u64 real_ns;	/* the clock on the wall at that time */
-	u64 head_age_ns[DUALPI2_QUEUES];
-} dualpi2_snapshot;
-static DEFINE_SPINLOCK(dualpi2_snapshot_lock);
-
-/* To be given back by unlocking it. */
-static void dualpi2_take_snapshot(struct Qdisc *sch)
-	__acquires(&dualpi2_snapshot_lock)
-{
-	const struct dualpi2_sched_data *q = qdisc_priv(sch);
-	int queue;
-
-	spin_lock(&dualpi2_snapshot_lock);
-	sch_tree_lock(sch);
-	dualpi2_snapshot.now_ns = dualpi2_now(sch);
-	dualpi2_snapshot.real_ns = ktime_get_real_ns();
-	for (queue = 0; queue < DUALPI2_QUEUES; queue++)
-		dualpi2_snapshot.head_age_ns[queue] =
-			dualpi2_head_age_ns(&q->fifo[queue],
-					    dualpi2_snapshot.now_ns);
-	dualpi2_snapshot.q = *q;
-	sch_tree_unlock(sch);
-}
-
 /* What goes before the attributes, at fixed offsets. */
-static void dualpi2_xstats(struct tc_dualpi2_xstats *x,
+static void dualpi2_xstats(const struct dualpi2_sched_data *q, u64 now_ns,
+			   struct tc_dualpi2_xstats *x,
 			   struct tc_dualpi2_ext_xstats *ext)
 {
-	const struct dualpi2_sched_data *q = &dualpi2_snapshot.q;
-	const u64 *age_ns = dualpi2_snapshot.head_age_ns;
 	const struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
 	const struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
 	struct tc_dualpi2_counters counters;
@@ -1907,8 +1908,7 @@ static void dualpi2_xstats(struct tc_dualpi2_xstats *x,
 		.gso_failed = q->gso_failed,
 		.mark_failed = q->mark_failed,
 		.overload_count = q->vars.overload_count,
-		.overload_ns = dualpi2_overload_ns(&q->vars,
-						   dualpi2_snapshot.now_ns),
+		.overload_ns = dualpi2_overload_ns(&q->vars, now_ns),
 		.overload = q->vars.overload,
 		.prob_c = dualpi2_q32_to_u32(q->vars.classic_q32),
 		.prob_cl = dualpi2_q32_to_u32(q->vars.coupled_q32),
@@ -1920,8 +1920,8 @@ static void dualpi2_xstats(struct tc_dualpi2_xstats *x,
 
 	*x = (struct tc_dualpi2_xstats) {
 		.prob = dualpi2_q32_to_u32(q->vars.base_q32),
-		.delay_c = dualpi2_ns_to_us(age_ns[DUALPI2_QUEUE_C]),
-		.delay_l = dualpi2_ns_to_us(age_ns[DUALPI2_QUEUE_L]),
+		.delay_c = dualpi2_ns_to_us(dualpi2_head_age_ns(c, now_ns)),
+		.delay_l = dualpi2_ns_to_us(dualpi2_head_age_ns(l, now_ns)),
 		.packets_in_c = ext->c.enqueued,
 		.packets_in_l = ext->l.enqueued,
 		.maxq = q->max_pkts,
@@ -1934,7 +1934,8 @@ static void dualpi2_xstats(struct tc_dualpi2_xstats *x,
 	};
 }
 
-static int dualpi2_put_xstats(struct sk_buff *skb)
+static int dualpi2_put_xstats(struct sk_buff *skb,
+			      const struct dualpi2_sched_data *q, u64 now_ns)
 {
 	struct tc_dualpi2_ext_xstats ext;
 	struct tc_dualpi2_xstats x;
@@ -1943,7 +1944,7 @@ static int dualpi2_put_xstats(struct sk_buff *skb)
 	to = nla_reserve_nohdr(skb, TC_DUALPI2_EXT_XSTATS_OFFSET + sizeof(ext));
 	if (!to)
 		return -EMSGSIZE;
-	dualpi2_xstats(&x, &ext);
+	dualpi2_xstats(q, now_ns, &x, &ext);
 	memset(to, 0, TC_DUALPI2_EXT_XSTATS_OFFSET);
 	memcpy(to, &x, sizeof(x));
 	memcpy(to + TC_DUALPI2_EXT_XSTATS_OFFSET, &ext, sizeof(ext));
@@ -1970,9 +1971,10 @@ static int dualpi2_put_hist(struct sk_buff *skb, const struct dualpi2_delay *d)
 	return 0;
 }
 
-static int dualpi2_put_queue(struct sk_buff *skb, enum dualpi2_queue queue)
+static int dualpi2_put_queue(struct sk_buff *skb,
+			     const struct dualpi2_sched_data *q,
+			     enum dualpi2_queue queue)
 {
-	const struct dualpi2_sched_data *q = &dualpi2_snapshot.q;
 	const struct dualpi2_delay *d = &q->fifo[queue].stats.delay;
 	const struct tc_dualpi2_delay delay = {
 		.sum_ns = d->sum_ns,
@@ -1994,8 +1996,8 @@ static int dualpi2_put_queue(struct sk_buff *skb, enum dualpi2_queue queue)
 		    &counters) ||
 	    nla_put(skb, TCA_DUALPI2_QUEUE_DELAY, sizeof(delay), &delay))
 		return -EMSGSIZE;
-	/* One page holds the last words of a qdisc and the first of what takes
-	 * its place, which may be another of this kind.
+	/* The notification of a replacement carries RTM_DELQDISC and RTM_NEWQDISC
+	 * in one page: leave the histogram out.
 	 */
 	if (nlmsg_hdr(skb)->nlmsg_type != RTM_DELQDISC &&
 	    dualpi2_put_hist(skb, d))
@@ -2004,20 +2006,20 @@ static int dualpi2_put_queue(struct sk_buff *skb, enum dualpi2_queue queue)
 	return 0;
 }
 
-static int dualpi2_put_overload(struct sk_buff *skb)
+static int dualpi2_put_overload(struct sk_buff *skb,
+				const struct dualpi2_sched_data *q, u64 now_ns)
 {
-	const struct dualpi2_vars *v = &dualpi2_snapshot.q.vars;
-	u64 now_ns = dualpi2_snapshot.now_ns;
+	const struct dualpi2_vars *v = &q->vars;
 	const struct tc_dualpi2_overload overload = {
 		.count = v->overload_count,
 		.total_ns = dualpi2_overload_ns(v, now_ns),
 		.start_ns = v->overload_count ?
-			    dualpi2_snapshot.real_ns -
+			    ktime_get_real_ns() -
 			    (now_ns - v->overload_since_ns) : 0,
 		.duration_ns = v->overload ?
 			       dualpi2_overload_present_ns(v, now_ns) :
 			       v->overload_last_ns,
-		.reports = dualpi2_snapshot.q.reports,
+		.reports = q->reports,
 		.now = v->overload,
 	};
 
@@ -2025,9 +2027,9 @@ static int dualpi2_put_overload(struct sk_buff *skb)
 		       &overload);
 }
 
-static int dualpi2_put_link(struct sk_buff *skb)
+static int dualpi2_put_link(struct sk_buff *skb,
+			    const struct dualpi2_sched_data *q)
 {
-	const struct dualpi2_sched_data *q = &dualpi2_snapshot.q;
 	const struct tc_dualpi2_link link = {
 		.drain_rate = q->config.bandwidth ?:
 			      dualpi2_rate(q->drain.ns_per_byte_q20),
@@ -2039,6 +2041,7 @@ static int dualpi2_put_link(struct sk_buff *skb)
 		.ramp_max_ns = q->vars.ramp.max_ns,
 		.limit_pkts = q->limit_pkts,
 		.nqb_limit_bytes = q->nqb_limit_bytes,
+		.target_ns = q->vars.target_ns,
 	};
 
 	return nla_put(skb, TCA_DUALPI2_STATS_LINK, sizeof(link), &link);
@@ -2049,18 +2052,23 @@ static int dualpi2_put_link(struct sk_buff *skb)
  */
 static int dualpi2_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 {
+	const struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct nlattr *app;
+	u64 now_ns;
 	int err;
 
 	app = nla_nest_start_noflag(d->skb, TCA_STATS_APP);
 	if (!app)
 		return -1;
-	dualpi2_take_snapshot(sch);
-	err = dualpi2_put_xstats(d->skb) ||
-	      dualpi2_put_queue(d->skb, DUALPI2_QUEUE_C) ||
-	      dualpi2_put_queue(d->skb, DUALPI2_QUEUE_L) ||
-	      dualpi2_put_overload(d->skb) || dualpi2_put_link(d->skb);
-	spin_unlock(&dualpi2_snapshot_lock);
+	/* Locked, so that all counters are of one moment. */
+	sch_tree_lock(sch);
+	now_ns = dualpi2_now(sch);
+	err = dualpi2_put_xstats(d->skb, q, now_ns) ||
+	      dualpi2_put_queue(d->skb, q, DUALPI2_QUEUE_C) ||
+	      dualpi2_put_queue(d->skb, q, DUALPI2_QUEUE_L) ||
+	      dualpi2_put_overload(d->skb, q, now_ns) ||
+	      dualpi2_put_link(d->skb, q);
+	sch_tree_unlock(sch);
 	/* The caller takes back all of a message that has no room. */
 	if (err)
 		return -1;
@@ -2119,13 +2127,15 @@ static int dualpi2_dump_class_stats(struct Qdisc *sch, unsigned long cl,
 {
 	enum dualpi2_queue queue = cl == DUALPI2_CLASS_L4S ? DUALPI2_QUEUE_L :
 							     DUALPI2_QUEUE_C;
-	const struct dualpi2_sched_data *q = &dualpi2_snapshot.q;
+	const struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct tc_dualpi2_counters counters;
 	struct gnet_stats_queue qs = {};
 	struct nlattr *app;
 	int cause, err;
+	u64 now_ns;
 
-	dualpi2_take_snapshot(sch);
+	sch_tree_lock(sch);
+	now_ns = dualpi2_now(sch);
 	dualpi2_counters(q, queue, &counters);
 	qs.backlog = counters.queued_bytes;
 	for (cause = 0; cause < DUALPI2_DROPS; cause++)
@@ -2134,9 +2144,9 @@ static int dualpi2_dump_class_stats(struct Qdisc *sch, unsigned long cl,
 					counters.forwarded) < 0 ||
 	      gnet_stats_copy_queue(d, NULL, &qs, counters.queued) < 0;
 	app = err ? NULL : nla_nest_start_noflag(d->skb, TCA_STATS_APP);
-	err = !app || dualpi2_put_xstats(d->skb) ||
-	      dualpi2_put_queue(d->skb, queue);
-	spin_unlock(&dualpi2_snapshot_lock);
+	err = !app || dualpi2_put_xstats(d->skb, q, now_ns) ||
+	      dualpi2_put_queue(d->skb, q, queue);
+	sch_tree_unlock(sch);
 	if (err)
 		return -1;
 	nla_nest_end(d->skb, app);

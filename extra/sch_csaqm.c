@@ -172,14 +172,6 @@ static int csaqm_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns,
 	return NET_XMIT_SUCCESS;
 }
 
-static void csaqm_lengthen(const struct sk_buff *skb, struct Qdisc *sch,
-			   s32 bytes)
-{
-	struct csaqm_sched_data *q = qdisc_priv(sch);
-
-	q->fifo[csaqm_queue_of(skb)].bytes += bytes;
-}
-
 static int csaqm_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 			 struct sk_buff **to_free)
 {
@@ -209,7 +201,7 @@ static int csaqm_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	csaqm_refresh(q, now_ns);
 	if (skb_is_gso(skb))
 		return extra_enqueue_gso(skb, sch, now_ns, to_free,
-					 csaqm_enqueue_one, csaqm_lengthen,
+					 csaqm_enqueue_one,
 					 &q->gso_failed);
 	return csaqm_enqueue_one(skb, sch, now_ns, to_free);
 }
@@ -244,7 +236,7 @@ static void csaqm_drop(struct Qdisc *sch, struct sk_buff *skb)
 	struct csaqm_sched_data *q = qdisc_priv(sch);
 	enum dualpi2_queue queue = csaqm_queue_of(skb);
 
-	csaqm_dropped(&q->params, &q->vars, queue, extra_wire_bytes(skb));
+	csaqm_dropped(&q->params, &q->vars, queue, qdisc_pkt_len(skb));
 	qdisc_qstats_drop(sch);
 	dualpi2_leave(sch, skb);
 }
@@ -312,9 +304,9 @@ static struct sk_buff *csaqm_dequeue(struct Qdisc *sch)
 		return NULL;
 
 	csaqm_pop(fifo);
-	dualpi2_clock_send(&q->params.link, &q->clock, extra_wire_bytes(skb),
+	dualpi2_clock_send(&q->params.link, &q->clock, qdisc_pkt_len(skb),
 			   now_ns);
-	csaqm_sent(&q->params, &q->vars, extra_wire_bytes(skb));
+	csaqm_sent(&q->params, &q->vars, qdisc_pkt_len(skb));
 	delay_ns = now_ns - dualpi2_cb(skb)->queued_ns;
 	fifo->stats.forwarded++;
 	fifo->stats.delay_sum_ns += delay_ns;
@@ -464,36 +456,64 @@ static int csaqm_parse(struct nlattr *opt, struct csaqm_config *cfg,
 	return 0;
 }
 
-static void csaqm_free(struct csaqm_vars *v)
+static void csaqm_free(struct csaqm_vq *vq)
 {
 	int i;
 
 	for (i = 0; i < DUALPI2_QUEUES; i++) {
-		kvfree(v->vq[i].ring);
-		kvfree(v->vq[i].hist);
-		v->vq[i] = (struct csaqm_vq) {};
+		kvfree(vq[i].ring);
+		kvfree(vq[i].hist);
+		vq[i] = (struct csaqm_vq) {};
 	}
 }
 
-/* Empty virtual queues with memory for so many packets. */
-static int csaqm_alloc(struct csaqm_vars *v, const struct csaqm_params *p)
+/* Rings with places for so many packets; virtual queues need a histogram, too. */
+static int csaqm_alloc(struct csaqm_vq *vq, const struct csaqm_params *p,
+		       bool need_hist)
 {
 	struct csaqm_record *ring;
 	struct csaqm_hist *hist;
 	int i;
 
-	*v = (struct csaqm_vars) { .idle_ns = CSAQM_BUSY };
 	for (i = 0; i < (p->dual ? DUALPI2_QUEUES : 1); i++) {
-		hist = kvzalloc(sizeof(*hist), GFP_KERNEL_ACCOUNT);
+		hist = need_hist ? kvzalloc(sizeof(*hist), GFP_KERNEL_ACCOUNT) :
+				   NULL;
 		ring = kvmalloc_array(p->limit_pkts, sizeof(*ring),
 				      GFP_KERNEL_ACCOUNT);
-		csaqm_vq_init(&v->vq[i], hist, ring, p->limit_pkts);
-		if (!hist || !ring) {
-			csaqm_free(v);
+		csaqm_vq_init(&vq[i], hist, ring, p->limit_pkts);
+		if (!ring || (need_hist && !hist)) {
+			csaqm_free(vq);
 			return -ENOMEM;
 		}
 	}
 	return 0;
+}
+
+/* Move the virtual queues into rings of the new size, and free the old ones.  The lock
+ * is held for some thousand records at a time.  In between packets arrive, with places
+ * in the old ring, and leave, but there is no reset and no other change: they run
+ * under RTNL, too.
+ */
+static void csaqm_resize(struct Qdisc *sch, struct csaqm_vq *vq)
+{
+	struct csaqm_sched_data *q = qdisc_priv(sch);
+	bool done;
+	int i;
+
+	for (i = 0; i < (q->params.dual ? DUALPI2_QUEUES : 1); i++) {
+		do {
+			sch_tree_lock(sch);
+			done = csaqm_vq_move(&vq[i], &q->vars.vq[i]);
+			if (done) {
+				swap(vq[i], q->vars.vq[i]);
+				/* Thresholds of what is left. */
+				q->vars.due_ns = 0;
+			}
+			sch_tree_unlock(sch);
+			cond_resched();
+		} while (!done);
+	}
+	csaqm_free(vq);
 }
 
 /* Drop what is beyond new limits, oldest Classic packets first. */
@@ -527,11 +547,11 @@ static int csaqm_change(struct Qdisc *sch, struct nlattr *opt,
 {
 	struct csaqm_sched_data *q = qdisc_priv(sch);
 	struct csaqm_config cfg = q->config;
-	struct csaqm_vars old = {}, new;
+	struct csaqm_vq vq[DUALPI2_QUEUES] = {};
 	struct csaqm_params params;
 	bool resize;
 	u64 now_ns;
-	int err, i;
+	int err;
 
 	err = csaqm_parse(opt, &cfg, extack);
 	if (err)
@@ -539,7 +559,7 @@ static int csaqm_change(struct Qdisc *sch, struct nlattr *opt,
 	csaqm_params_init(&params, &cfg);
 	resize = params.limit_pkts != q->params.limit_pkts;
 	if (resize) {
-		err = csaqm_alloc(&new, &params);
+		err = csaqm_alloc(vq, &params, false);
 		if (err)
 			return err;
 	}
@@ -552,13 +572,6 @@ static int csaqm_change(struct Qdisc *sch, struct nlattr *opt,
 	q->config = cfg;
 	q->params = params;
 	csaqm_trim(sch);
-	if (resize) {
-		for (i = 0; i < (params.dual ? DUALPI2_QUEUES : 1); i++) {
-			csaqm_vq_move(&new.vq[i], &q->vars.vq[i]);
-			old.vq[i] = q->vars.vq[i];
-			q->vars.vq[i] = new.vq[i];
-		}
-	}
 	q->vars.due_ns = now_ns;
 	if (csaqm_is_empty(q))
 		csaqm_begin_idle(q, now_ns);
@@ -572,7 +585,8 @@ static int csaqm_change(struct Qdisc *sch, struct nlattr *opt,
 	if (hrtimer_is_queued(&q->watchdog.timer))
 		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next_ns);
 	sch_tree_unlock(sch);
-	csaqm_free(&old);
+	if (resize)
+		csaqm_resize(sch, vq);
 	return 0;
 }
 
@@ -591,7 +605,7 @@ static int csaqm_init(struct Qdisc *sch, struct nlattr *opt,
 	if (err)
 		return err;
 	csaqm_params_init(&q->params, &q->config);
-	err = csaqm_alloc(&q->vars, &q->params);
+	err = csaqm_alloc(q->vars.vq, &q->params, true);
 	if (err)
 		return err;
 	csaqm_idle(&q->vars, ktime_get_ns());
@@ -630,7 +644,7 @@ static void csaqm_destroy(struct Qdisc *sch)
 
 	qdisc_watchdog_cancel(&q->watchdog);
 	cancel_work_sync(&q->work);
-	csaqm_free(&q->vars);
+	csaqm_free(q->vars.vq);
 }
 
 static int csaqm_dump(struct Qdisc *sch, struct sk_buff *skb)
@@ -696,28 +710,30 @@ static int csaqm_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	return gnet_stats_copy_app(d, &x, sizeof(x));
 }
 
-static struct Qdisc_ops csaqm_qdisc_ops __read_mostly = {
-	.id		= "csaqm",
-	.priv_size	= sizeof(struct csaqm_sched_data),
-	.enqueue	= csaqm_enqueue,
-	.dequeue	= csaqm_dequeue,
-	.peek		= qdisc_peek_dequeued,
-	.init		= csaqm_init,
-	.reset		= csaqm_reset,
-	.destroy	= csaqm_destroy,
-	.change		= csaqm_change,
-	.dump		= csaqm_dump,
-	.dump_stats	= csaqm_dump_stats,
-	.owner		= THIS_MODULE,
-};
+#define CSAQM_QDISC_OPS(_id) {						\
+	.id		= _id,						\
+	.priv_size	= sizeof(struct csaqm_sched_data),		\
+	.enqueue	= csaqm_enqueue,				\
+	.dequeue	= csaqm_dequeue,				\
+	.peek		= qdisc_peek_dequeued,				\
+	.init		= csaqm_init,					\
+	.reset		= csaqm_reset,					\
+	.destroy	= csaqm_destroy,				\
+	.change		= csaqm_change,					\
+	.dump		= csaqm_dump,					\
+	.dump_stats	= csaqm_dump_stats,				\
+	.owner		= THIS_MODULE,					\
+}
+
+static struct Qdisc_ops csaqm_qdisc_ops __read_mostly =
+	CSAQM_QDISC_OPS("csaqm");
+static struct Qdisc_ops csaqm_vdq_qdisc_ops __read_mostly =
+	CSAQM_QDISC_OPS("vdq_csaqm");
 
 static int __init csaqm_module_init(void)
 {
 	int err;
 
-	csaqm_vdq_qdisc_ops = csaqm_qdisc_ops;
-	strscpy(csaqm_vdq_qdisc_ops.id, "vdq_csaqm",
-		sizeof(csaqm_vdq_qdisc_ops.id));
 	err = register_qdisc(&csaqm_qdisc_ops);
 	if (err)
 		return err;

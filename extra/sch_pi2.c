@@ -128,14 +128,6 @@ static int pi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns,
 	return NET_XMIT_SUCCESS;
 }
 
-static void pi2_longer(const struct sk_buff *skb, struct Qdisc *sch, s32 bytes)
-{
-	struct pi2_sched_data *q = qdisc_priv(sch);
-
-	q->bytes += bytes;
-	q->stats.arrived_bytes += bytes;
-}
-
 static int pi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 		       struct sk_buff **to_free)
 {
@@ -153,8 +145,7 @@ static int pi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 
 	if (skb_is_gso(skb))
 		return extra_enqueue_gso(skb, sch, now_ns, to_free,
-					 pi2_enqueue_one, pi2_longer,
-					 &q->stats.gso_failed);
+					 pi2_enqueue_one, &q->stats.gso_failed);
 	return pi2_enqueue_one(skb, sch, now_ns, to_free);
 }
 
@@ -244,7 +235,7 @@ static struct sk_buff *pi2_dequeue(struct Qdisc *sch)
 	 */
 	if (dropped)
 		qdisc_tree_reduce_backlog(sch, dropped, dropped_bytes);
-	pi2_drain_sent(&q->drain, q->bytes, extra_wire_bytes(skb), now_ns);
+	pi2_drain_sent(&q->drain, q->bytes, qdisc_pkt_len(skb), now_ns);
 	dualpi2_leave(sch, skb);
 	pi2_account(q, skb)->forwarded++;
 	q->stats.forwarded_bytes += qdisc_pkt_len(skb);

@@ -49,7 +49,6 @@ struct ppv_sched_data {
 	struct rnd_state rnd;
 	siphash_key_t key;
 	struct ppv_config config;
-	s32 excess;		/* bytes that parents count, and nobody has */
 	struct tc_ppv_xstats stats;
 	struct tcf_block *block;
 	struct ppv_tvf tvf[PPV_TVFS + 1];
@@ -125,13 +124,7 @@ static int ppv_pass_on(struct sk_buff *skb, struct Qdisc *sch,
 	return ret;
 }
 
-/* Hand on the segments of a GSO packet.  The parents are about to count one packet of
- * the length that they know; they are told the difference.
- *
- * Where one packet is left of many, they are told with the next packet that leaves:
- * those half-way up are empty as yet, perhaps, and kernels before 2025 do not stand an
- * update by 0 packets there.  Until then it is in our backlog, too.
- */
+/* Hand on the segments of a GSO packet. */
 static int ppv_pass_on_gso(struct sk_buff *skb, struct Qdisc *sch,
 			   struct ppv_flow *flow, const struct ppv_tvf *tvf,
 			   u64 now_ns, struct sk_buff **to_free)
@@ -141,7 +134,6 @@ static int ppv_pass_on_gso(struct sk_buff *skb, struct Qdisc *sch,
 	unsigned int whole = qdisc_pkt_len(skb), bytes = 0, len;
 	struct sk_buff *parts, *part, *next;
 	int count = 0, ret = NET_XMIT_DROP;
-	s32 more;
 
 	parts = dualpi2_split(skb);
 	if (IS_ERR(parts)) {
@@ -164,13 +156,7 @@ static int ppv_pass_on_gso(struct sk_buff *skb, struct Qdisc *sch,
 	}
 	if (!count)
 		return ret;
-	more = (s32)(whole - bytes);
-	if (count > 1 || (more && sch->q.qlen > 1)) {
-		qdisc_tree_reduce_backlog(sch, 1 - count, more);
-	} else {
-		q->excess += more;
-		sch->qstats.backlog += more;
-	}
+	dualpi2_tell_parents(sch, count, (int)(whole - bytes));
 	return NET_XMIT_SUCCESS;
 }
 
@@ -207,16 +193,6 @@ static int ppv_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	return ppv_pass_on(skb, sch, flow, tvf, now_ns, to_free);
 }
 
-/* Tell parents of what they count and nobody has, while there is a packet. */
-static void ppv_pay_back(struct Qdisc *sch)
-{
-	struct ppv_sched_data *q = qdisc_priv(sch);
-
-	qdisc_tree_reduce_backlog(sch, 0, q->excess);
-	sch->qstats.backlog -= q->excess;
-	q->excess = 0;
-}
-
 static struct sk_buff *ppv_dequeue(struct Qdisc *sch)
 {
 	struct ppv_sched_data *q = qdisc_priv(sch);
@@ -224,9 +200,6 @@ static struct sk_buff *ppv_dequeue(struct Qdisc *sch)
 
 	if (!skb)
 		return NULL;
-	/* Parents still count this one. */
-	if (unlikely(q->excess))
-		ppv_pay_back(sch);
 	qdisc_bstats_update(sch, skb);
 	dualpi2_leave(sch, skb);
 	return skb;
@@ -460,7 +433,6 @@ static void ppv_reset(struct Qdisc *sch)
 
 	if (q->child)
 		qdisc_reset(q->child);
-	q->excess = 0;
 	if (q->flows)
 		ppv_forget(q);
 }
@@ -547,11 +519,6 @@ static int ppv_graft(struct Qdisc *sch, unsigned long arg, struct Qdisc *new,
 			       "ppv: no ppv below ppv: packets have one value");
 		return -EINVAL;
 	}
-	/* The packet that it is about goes with the child. */
-	sch_tree_lock(sch);
-	if (q->excess && sch->q.qlen)
-		ppv_pay_back(sch);
-	sch_tree_unlock(sch);
 	*old = qdisc_replace(sch, new ?: &noop_qdisc, &q->child);
 	return 0;
 }

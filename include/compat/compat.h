@@ -60,6 +60,57 @@ static inline void dualpi2_compat_init_segment(struct sk_buff *skb)
 #endif
 }
 
+/* Why packets are dropped, as skb:kfree_skb and dropwatch report it.  Before 7.2
+ * there is one reason for all qdiscs, before 5.17 there is none.
+ */
+enum dualpi2_compat_reason {
+#ifdef DUALPI2_HAVE_QDISC_DROP_REASON
+	DUALPI2_REASON_OTHER = QDISC_DROP_GENERIC,
+	DUALPI2_REASON_LIMIT = QDISC_DROP_OVERLIMIT,
+	DUALPI2_REASON_AQM = QDISC_DROP_CONGESTED,
+	DUALPI2_REASON_OVERLOAD = QDISC_DROP_FLOOD_PROTECTION,
+#else
+	DUALPI2_REASON_OTHER,
+	DUALPI2_REASON_LIMIT,
+	DUALPI2_REASON_AQM,
+	DUALPI2_REASON_OVERLOAD,
+#endif
+};
+
+/* Drop a packet in enqueue.  Returns NET_XMIT_DROP. */
+static inline int dualpi2_compat_drop(struct sk_buff *skb, struct Qdisc *sch,
+				      struct sk_buff **to_free,
+				      enum dualpi2_compat_reason reason)
+{
+#ifdef DUALPI2_HAVE_QDISC_DROP_REASON
+	tcf_set_qdisc_drop_reason(skb, (enum qdisc_drop_reason)reason);
+#endif
+	return qdisc_drop(skb, sch, to_free);
+}
+
+/* Drop a packet in dequeue.  From 7.2 on a root qdisc frees it after the lock is
+ * released, if its flags were set by dualpi2_compat_init().
+ */
+static inline void
+dualpi2_compat_dequeue_drop(struct Qdisc *sch, struct sk_buff *skb,
+			    enum dualpi2_compat_reason reason)
+{
+#if defined(DUALPI2_HAVE_QDISC_DROP_REASON)
+	qdisc_dequeue_drop(sch, skb, (enum qdisc_drop_reason)reason);
+#elif defined(DUALPI2_HAVE_QDISC_DROP)
+	kfree_skb_reason(skb, SKB_DROP_REASON_QDISC_DROP);
+#else
+	kfree_skb(skb);
+#endif
+}
+
+static inline void dualpi2_compat_init(struct Qdisc *sch)
+{
+#ifdef DUALPI2_HAVE_QDISC_DROP_REASON
+	sch->flags |= TCQ_F_DEQUEUE_DROPS;
+#endif
+}
+
 /* Packets and bytes into a dump; 5.16 has another type for them. */
 static inline int dualpi2_compat_copy_basic(struct gnet_dump *d, u64 bytes,
 					    u64 packets)

@@ -10,6 +10,7 @@
 
 #include <linux/build_bug.h>
 #include <linux/netlink.h>
+#include <linux/nospec.h>
 #include <linux/types.h>
 #include <net/netlink.h>
 
@@ -142,6 +143,7 @@ static inline int dualpi2_parse_knobs(const struct nlattr *nest,
 			type = 0;
 		else if (type > of->max || !of->knobs[type].len)
 			return dualpi2_refuse(extack, attr, of->unknown);
+		type = array_index_nospec(type, of->max + 1);
 		if (*seen & BIT(type))
 			return dualpi2_refuse(extack, attr, type ?
 					      of->knobs[type].twice :

@@ -33,7 +33,6 @@
 /* Flags of struct dualpi2_cb; the other bits are each qdisc's. */
 #define DUALPI2_CB_ECN		0x03	/* enum dualpi2_ecn: what it came with */
 #define DUALPI2_CB_IPV6		BIT(4)	/* with DUALPI2_CB_OFFSET */
-#define DUALPI2_CB_LONGER	BIT(6)	/* counts for more than it is */
 #define DUALPI2_CB_OFFSET	BIT(7)	/* ip_offset says where IP is */
 
 /* A codepoint is read as the one, and used as the other. */
@@ -163,7 +162,7 @@ static inline int dualpi2_read_dsfield(const struct sk_buff *skb, struct dualpi2
 	bool tagged;
 
 	cb->flags |= DUALPI2_CB_OFFSET;
-	cb->ip_offset = offset;
+	cb->ip_offset = clamp(offset, 0, U16_MAX);
 	/* Some kernels have no type for what a packet socket sends on a VLAN
 	 * device (5.10): then the frame says it.
 	 */
@@ -285,6 +284,48 @@ static inline void dualpi2_init_segment(struct sk_buff *seg,
 		stab ? dualpi2_stab_bytes(stab, seg->len) : seg->len;
 	dualpi2_compat_init_segment(seg);
 	*dualpi2_cb(seg) = *cb;
+}
+
+/* The parent of a qdisc, under RCU; NULL at the root and below mq. */
+static inline struct Qdisc *dualpi2_parent(const struct Qdisc *sch)
+{
+	struct net_device *dev = qdisc_dev(sch);
+	u32 handle = TC_H_MAJ(sch->parent);
+	struct Qdisc *parent;
+
+	if (sch->parent == TC_H_ROOT || (sch->flags & TCQ_F_NOPARENT))
+		return NULL;
+	parent = rcu_dereference(dev->qdisc);
+	if (parent && parent->handle == handle)
+		return parent;
+	hash_for_each_possible_rcu(dev->qdisc_hash, parent, hash, handle)
+		if (parent->handle == handle)
+			break;
+	return parent;
+}
+
+/**
+ * dualpi2_tell_parents() - the segments of a GSO packet are queued in its place
+ * @sch: the qdisc, which counts the segments
+ * @queued: segments that were queued, at least 1
+ * @bytes: length of the packet less that of these segments; may be negative
+ *
+ * To be called in enqueue: the parents are about to count one packet of the length
+ * that they know.  If one segment was queued, only bytes differ, and parents half-way
+ * up may be empty until enqueue returns: qdisc_tree_reduce_backlog() would warn of it
+ * (before 2025) or take their class for empty.  Their backlog is corrected here then,
+ * and wraps below 0 until they add the length of the packet.
+ */
+static inline void dualpi2_tell_parents(struct Qdisc *sch, int queued, int bytes)
+{
+	if (queued != 1) {
+		qdisc_tree_reduce_backlog(sch, 1 - queued, bytes);
+		return;
+	}
+	rcu_read_lock();
+	while ((sch = dualpi2_parent(sch)))
+		WRITE_ONCE(sch->qstats.backlog, sch->qstats.backlog - bytes);
+	rcu_read_unlock();
 }
 
 /* A packet leaves the accounts that the core has of a qdisc. */

@@ -65,14 +65,17 @@
 #define DUALPI2_REPORT_US_DEF		1000000U
 #define DUALPI2_REPORT_US_MIN		100000U
 
-/* With the rate known and no limits given: 250 ms of it, counted in the smallest
- * packets, and twice that in memory, of which a packet takes more than its
- * length.
+/* Default limits where the rate is known: the time below at this rate, counted in
+ * packets of the minimum size, and twice the bytes as memory, because a packet
+ * takes more memory than its length.  The time is 250 ms or that of 16 MB,
+ * whichever is less, but never below twice the target.  At slow rates there is
+ * room for ten flows' initial windows (RFC 6928).
  */
-#define DUALPI2_LIMIT_DIVISOR		4
+#define DUALPI2_LIMIT_NS		(250ULL * DUALPI2_NS_PER_MS)
+#define DUALPI2_LIMIT_BYTES		(16U << 20)
 #define DUALPI2_LIMIT_PACKET_BYTES	64
 #define DUALPI2_LIMIT_PKTS_LEAST	1000U
-#define DUALPI2_MEMORY_PAIRS_LEAST	64U
+#define DUALPI2_MEMORY_PAIRS_LEAST	256U
 
 /* With the rate known, the ramp is at this part of itself while Classic packets
  * wait: then it is they who keep the link busy, and L4S need not (docs/DESIGN.md
@@ -95,6 +98,28 @@
  * it: at 1 Mbit/s two packets of 9000 bytes take 144 ms, ten times the target.
  */
 #define DUALPI2_LOW_MTU_BYTES		1514U
+
+/* Below about 1 Mbit/s the serialization time T of one packet exceeds the target,
+ * and a TCP flow keeps at least two packets in flight.  The effective target is
+ * therefore at least 2.5 T - target.  Both are equal at T = 0.8 target: with the
+ * default of 15 ms at 1 Mbit/s.
+ */
+#define DUALPI2_SLOW_HALF_PKTS		5U
+
+/* Overload begins only with a queueing delay of at least 128 T.  Marks cannot make
+ * a TCP flow keep fewer than two packets in flight, and a flow starts with ten
+ * (RFC 6928).  Ten flows alone do not cause so much delay, so that their queue is
+ * not taken for overload.  From 104 Mbit/s up 128 T are less than the target.  On
+ * slow links these flows also send each packet again after a second (RFC 6298),
+ * when the first ones are still in the queue.
+ */
+#define DUALPI2_OVERLOAD_PKTS		128U
+#define DUALPI2_OVERLOAD_SLOW_PKTS	256U
+
+/* Overload that recurs within this time begins at any delay: the senders have
+ * shown that they do not respond to marks.
+ */
+#define DUALPI2_OVERLOAD_RECENT_NS	(10ULL * DUALPI2_NS_PER_SEC)
 
 /* A late update counts for at most this many periods (128 ms by default, which
  * is more than the RTT_max of RFC 9332 that the gains are stable for).
@@ -290,6 +315,7 @@ struct dualpi2_ramp {
  * @enter_q32: p' at which the Classic probability is p_Cmax: overload begins,
  *	and from here on both queues drop if @drop_overload
  * @report_ns: least time between two reports; 0: none
+ * @overload_at_once: overload begins at any delay, because p_Cmax was given
  */
 struct dualpi2_params {
 	struct dualpi2_ramp ramp;
@@ -304,6 +330,7 @@ struct dualpi2_params {
 	bool random;
 	bool drop_overload;
 	bool drop_early;
+	bool overload_at_once;
 	u64 inv_coupling_q32;
 	u32 tupdate_ns;
 	u32 target_ns;
@@ -387,6 +414,10 @@ struct dualpi2_delay {
  * @due_ns: time of the next update
  * @quiet_ns: a packet of this queue gets no signal for a delay below this
  * @updated_ns: time of the last update
+ * @target_ns: effective target, from dualpi2_set_target()
+ * @packet_ns: serialization time of a packet of DUALPI2_LOW_MTU_BYTES; 0: overload
+ *	begins at any delay; U32_MAX: it does not begin
+ * @delay_scale_q32: &dualpi2_params.target_ns over @target_ns; 0: they are equal
  * @delay_ns: delay at the last update
  * @ramp: native marker as bursts have it
  * @shared_ramp: the same while Classic packets wait, too
@@ -415,7 +446,10 @@ struct dualpi2_vars {
 	u64 classic_q32;
 	u64 coupled_q32;
 	u64 updated_ns;
-	u32 delay_ns;
+	u64 delay_ns;
+	u32 target_ns;
+	u32 delay_scale_q32;
+	u32 packet_ns;
 	bool overload;
 	struct dualpi2_ramp ramp;
 	struct dualpi2_ramp shared_ramp;
@@ -601,45 +635,72 @@ static inline u32 dualpi2_ramp_us(const struct dualpi2_config *cfg)
 }
 
 /**
+ * dualpi2_limit_bytes() - bytes that the default limits have room for
+ * @ns_per_byte_q20: of the link, not 0
+ * @target_ns: effective target
+ *
+ * Return: at most 2^40 at 1 Tbit/s and a target of 4.29 s.
+ */
+static inline u64 dualpi2_limit_bytes(u64 ns_per_byte_q20, u32 target_ns)
+{
+	u64 bytes = dualpi2_ns_bytes(ns_per_byte_q20, DUALPI2_LIMIT_NS);
+
+	return max_t(u64, min_t(u64, bytes, DUALPI2_LIMIT_BYTES),
+		     dualpi2_ns_bytes(ns_per_byte_q20, 2ULL * target_ns));
+}
+
+/**
  * dualpi2_limit_pkts() - packets that both queues may hold
  * @cfg: knobs
+ * @ns_per_byte_q20: of the link; 0: not known
+ * @target_ns: effective target
+ *
+ * Without a shaper an observed rate raises the default limit and never lowers it.
  */
-static inline u32 dualpi2_limit_pkts(const struct dualpi2_config *cfg)
+static inline u32 dualpi2_limit_pkts(const struct dualpi2_config *cfg,
+				     u64 ns_per_byte_q20, u32 target_ns)
 {
-	/* The rate is below 2^37. */
-	u64 pkts = div_u64(cfg->bandwidth, DUALPI2_LIMIT_DIVISOR *
-					   DUALPI2_LIMIT_PACKET_BYTES);
+	u32 least = cfg->bandwidth ? DUALPI2_LIMIT_PKTS_LEAST : cfg->limit_pkts;
+	u64 bytes;
 
-	if (cfg->limit_is_set || !cfg->bandwidth)
+	if (cfg->limit_is_set || !ns_per_byte_q20)
 		return cfg->limit_pkts;
-	return max_t(u64, pkts, DUALPI2_LIMIT_PKTS_LEAST);
+	bytes = cfg->bandwidth ?
+		dualpi2_limit_bytes(ns_per_byte_q20, target_ns) :
+		dualpi2_ns_bytes(ns_per_byte_q20, 2ULL * target_ns);
+	return clamp_t(u64, div_u64(bytes, DUALPI2_LIMIT_PACKET_BYTES), least,
+		       U32_MAX);
 }
 
 /**
  * dualpi2_memory_limit_bytes() - memory that both queues may take
  * @cfg: knobs
  * @mtu_bytes: MTU with link-layer header
+ * @ns_per_byte_q20: of the link; 0: not known
+ * @target_ns: effective target
  *
  * Return: bytes of truesize; by default two MTU a packet, as in Linux 7.x, or
  * what follows from the rate.
  */
 static inline u32 dualpi2_memory_limit_bytes(const struct dualpi2_config *cfg,
-					     u32 mtu_bytes)
+					     u32 mtu_bytes, u64 ns_per_byte_q20,
+					     u32 target_ns)
 {
-	u64 rate_bytes = cfg->bandwidth * 2 / DUALPI2_LIMIT_DIVISOR;
-	u64 pair_bytes = 2ULL * mtu_bytes;
+	u64 pair_bytes = 2ULL * mtu_bytes, least, bytes;
 
 	if (cfg->memory_limit_is_set)
 		return cfg->memory_limit_bytes;
-	if (cfg->bandwidth && !cfg->limit_is_set) {
-		rate_bytes = max_t(u64, rate_bytes,
-				   pair_bytes * DUALPI2_MEMORY_PAIRS_LEAST);
-		return min_t(u64, rate_bytes, U32_MAX);
-	}
 	/* Both factors are below 2^33 and 2^32; 2^32 is beyond the answer. */
-	if (pair_bytes > U32_MAX || pair_bytes * cfg->limit_pkts > U32_MAX)
+	if (pair_bytes > U32_MAX)
 		return U32_MAX;
-	return pair_bytes * cfg->limit_pkts;
+	least = pair_bytes * (cfg->bandwidth && !cfg->limit_is_set ?
+			      DUALPI2_MEMORY_PAIRS_LEAST : cfg->limit_pkts);
+	if (cfg->limit_is_set || !ns_per_byte_q20)
+		return min_t(u64, least, U32_MAX);
+	bytes = cfg->bandwidth ?
+		dualpi2_limit_bytes(ns_per_byte_q20, target_ns) :
+		dualpi2_ns_bytes(ns_per_byte_q20, 2ULL * target_ns);
+	return min_t(u64, max_t(u64, 2 * bytes, least), U32_MAX);
 }
 
 /**
@@ -678,6 +739,7 @@ static inline void dualpi2_params_init(struct dualpi2_params *p,
 		.random = cfg->signal == DUALPI2_SIGNAL_RANDOM,
 		.drop_overload = cfg->drop_overload,
 		.drop_early = cfg->drop_early,
+		.overload_at_once = cfg->p_cmax_pct,
 		.inv_coupling_q32 = div_u64(DUALPI2_ONE_Q32, cfg->coupling),
 		.tupdate_ns = dualpi2_us_to_ns(cfg->tupdate_us),
 		.target_ns = dualpi2_us_to_ns(cfg->target_us),
@@ -693,6 +755,7 @@ static inline void dualpi2_params_init(struct dualpi2_params *p,
 			.mpu_bytes = cfg->mpu_bytes,
 			.framing = cfg->framing,
 			.ingress = cfg->ingress,
+			.late_max_ns = DUALPI2_LATE_MAX_NS,
 		},
 	};
 
@@ -834,7 +897,8 @@ static inline void dualpi2_vars_derive(const struct dualpi2_params *p,
 /**
  * dualpi2_vars_init() - begin anew, also at reset
  * @p: parameters
- * @v: state; the account of overloads is kept, one under way ends
+ * @v: state; the account of overloads and the effective target are kept, an
+ *	overload under way ends
  * @mtu_bytes: MTU with link-layer header
  * @now_ns: time
  */
@@ -846,6 +910,9 @@ static inline void dualpi2_vars_init(const struct dualpi2_params *p,
 		dualpi2_overload_end(v, v->overload_below_ns ?: now_ns);
 	*v = (struct dualpi2_vars) {
 		.updated_ns = now_ns,
+		.target_ns = v->target_ns,
+		.delay_scale_q32 = v->delay_scale_q32,
+		.packet_ns = v->packet_ns,
 		.credit = dualpi2_credit_start(p, mtu_bytes),
 		.credit_start = dualpi2_credit_start(p, mtu_bytes),
 		.ramp = p->ramp,
@@ -968,6 +1035,48 @@ static inline u64 dualpi2_report_wait_ns(const struct dualpi2_params *p,
 }
 
 /**
+ * dualpi2_set_target() - effective target for the rate of the link
+ * @p: parameters
+ * @v: state
+ * @ns_per_byte_q20: of the link; 0: not known
+ * @mtu_bytes: MTU with link-layer header
+ *
+ * See DUALPI2_SLOW_HALF_PKTS and DUALPI2_OVERLOAD_PKTS.  Overload lasts long enough
+ * for the rate to be observed, so that it does not begin before.  Where
+ * the user set p_Cmax, it begins there at any delay.  The gains fall as the
+ * target rises, because a signal takes effect after a round trip, which has
+ * become longer by the same factor.  One factor for the delay does both:
+ * alpha * s * (delay - target / s) = alpha * (s * delay - target).
+ */
+static inline void dualpi2_set_target(const struct dualpi2_params *p,
+				      struct dualpi2_vars *v,
+				      u64 ns_per_byte_q20, u32 mtu_bytes)
+{
+	u64 packet_ns = dualpi2_bytes_ns(ns_per_byte_q20,
+					 min_t(u32, mtu_bytes,
+					       DUALPI2_LOW_MTU_BYTES));
+	u64 need_ns = packet_ns * DUALPI2_SLOW_HALF_PKTS / 2;
+
+	v->packet_ns = p->overload_at_once ? 0 :
+		       ns_per_byte_q20 ? min_t(u64, packet_ns, U32_MAX) :
+					 U32_MAX;
+	v->target_ns = p->target_ns;
+	v->delay_scale_q32 = 0;
+	if (need_ns <= 2ULL * p->target_ns)
+		return;
+	v->target_ns = min_t(u64, need_ns - p->target_ns, U32_MAX);
+	v->delay_scale_q32 = div_u64((u64)p->target_ns << 32, v->target_ns);
+}
+
+/* A delay as the controller sees it: beyond U32_MAX it counts as U32_MAX. */
+static inline u32 dualpi2_scaled_ns(const struct dualpi2_vars *v, u64 delay_ns)
+{
+	if (v->delay_scale_q32)
+		delay_ns = mul_u64_u32_shr(delay_ns, v->delay_scale_q32, 32);
+	return min_t(u64, delay_ns, U32_MAX);
+}
+
+/**
  * dualpi2_pi_step() - one step of the PI controller
  * @p: parameters
  * @v: state
@@ -986,7 +1095,9 @@ static inline void dualpi2_pi_step(const struct dualpi2_params *p,
 				   struct dualpi2_vars *v, u64 delay_ns,
 				   u32 ratio)
 {
-	u32 cur_ns = min_t(u64, delay_ns, U32_MAX);
+	/* Both by the present scale: another one is no change of delay. */
+	u32 last_ns = dualpi2_scaled_ns(v, v->delay_ns);
+	u32 cur_ns = dualpi2_scaled_ns(v, delay_ns);
 	s64 integral, sum;
 	u64 size;
 
@@ -999,9 +1110,9 @@ static inline void dualpi2_pi_step(const struct dualpi2_params *p,
 	integral = integral < 0 ? -(s64)size : (s64)size;
 
 	sum = (s64)v->base_q32 + integral +
-	      dualpi2_gain_times(p->beta_gain, (s64)cur_ns - v->delay_ns);
+	      dualpi2_gain_times(p->beta_gain, (s64)cur_ns - last_ns);
 	v->base_q32 = sum < 0 ? 0 : min_t(u64, sum, DUALPI2_ONE_Q32);
-	v->delay_ns = cur_ns;
+	v->delay_ns = delay_ns;
 }
 
 /**
@@ -1041,6 +1152,21 @@ static inline bool dualpi2_is_quiet(const struct dualpi2_params *p,
 		left_bytes * p->link.ns_per_byte_q20 >> 20 < quiet_ns);
 }
 
+/* See DUALPI2_OVERLOAD_PKTS.  Overload is also under way, or ended a moment ago. */
+static inline bool dualpi2_overload_may_begin(const struct dualpi2_vars *v,
+					      u64 delay_ns, u64 now_ns)
+{
+	u32 pkts = v->delay_scale_q32 ? DUALPI2_OVERLOAD_SLOW_PKTS :
+					DUALPI2_OVERLOAD_PKTS;
+
+	return !v->packet_ns || v->overload ||
+	       (v->packet_ns != U32_MAX &&
+		delay_ns >= (u64)v->packet_ns * pkts) ||
+	       (v->overload_count &&
+		now_ns - v->overload_since_ns <
+		v->overload_last_ns + DUALPI2_OVERLOAD_RECENT_NS);
+}
+
 /**
  * dualpi2_ratio() - elapsed time in units of tupdate
  * @p: parameters; tupdate is not 0
@@ -1076,6 +1202,8 @@ static inline void dualpi2_pi_update(const struct dualpi2_params *p,
 {
 	dualpi2_pi_step(p, v, delay_ns,
 			dualpi2_ratio(p, v, now_ns, DUALPI2_LATE_MAX_RATIO));
+	if (!dualpi2_overload_may_begin(v, delay_ns, now_ns))
+		v->base_q32 = min_t(u64, v->base_q32, p->enter_q32 - 1);
 	v->updated_ns = now_ns;
 	dualpi2_vars_derive(p, v, now_ns);
 }
@@ -1386,51 +1514,39 @@ dualpi2_sched_pick(const struct dualpi2_vars *v, bool c_waits, bool l_waits)
 }
 
 /**
- * dualpi2_sched_charge() - a packet is sent while the other queue waits
+ * dualpi2_sched_charge() - a packet is sent
  * @p: parameters
- * @v: state
- * @queue: the queue that sends
- * @bytes: length of the packet on the link
- *
- * Not to be called while one queue alone sends.  The credit is at most 0 before
- * L4S adds to it and above 0 before Classic takes from it, so that it stays
- * within 99 * 2^24 either way.
- */
-static inline void dualpi2_sched_charge(const struct dualpi2_params *p,
-					struct dualpi2_vars *v,
-					enum dualpi2_queue queue, u32 bytes)
-{
-	s32 len = min_t(u32, bytes, DUALPI2_SCHED_BYTES_MAX);
-
-	if (queue == DUALPI2_QUEUE_L)
-		v->credit += len * p->c_weight;
-	else
-		v->credit -= len * p->l_weight;
-}
-
-/**
- * dualpi2_sched_is_shared() - do both queues want the link?
  * @v: state
  * @queue: the queue that sends
  * @c_left: Classic packets are left
  * @l_left: L4S packets are left
+ * @bytes: length of the packet on the link; used if packets are left
  *
- * If so the packet is to be charged.  The credit begins anew whenever the L4S queue
- * has been empty: what Classic sends meanwhile is more than its weight promises,
- * so that it has no claim to interrupt the next burst of L4S packets within the
- * first nine.  A Classic packet still waits for no more than those; packets smaller
- * than the L4S ones get less than their weight by bytes from an L4S sender who times
- * its pauses.
+ * While both queues have a backlog, each packet changes the credit by its length
+ * times the weight of the other queue.  Classic packets also pay while the L4S
+ * queue is empty, down to the start value: they may not collect a claim for later,
+ * and an L4S sender that pauses for an instant does not erase the claim that they
+ * already have.  When both queues are empty, the credit returns to the start.
+ *
+ * The credit is at most 0 before L4S adds to it, and above 0 before Classic takes
+ * from it or not below the start, so that it stays within 99 * 2^24 either way.
  */
-static inline bool dualpi2_sched_is_shared(struct dualpi2_vars *v,
-					   enum dualpi2_queue queue,
-					   bool c_left, bool l_left)
+static inline void dualpi2_sched_charge(const struct dualpi2_params *p,
+					struct dualpi2_vars *v,
+					enum dualpi2_queue queue, bool c_left,
+					bool l_left, u32 bytes)
 {
-	bool other_left = queue == DUALPI2_QUEUE_C ? l_left : c_left;
+	s32 len = min_t(u32, bytes, DUALPI2_SCHED_BYTES_MAX);
 
-	if (!other_left && !l_left)
+	if (!c_left && !l_left)
 		v->credit = v->credit_start;
-	return other_left;
+	else if (queue == DUALPI2_QUEUE_L && c_left)
+		v->credit += len * p->c_weight;
+	else if (queue == DUALPI2_QUEUE_C && l_left)
+		v->credit -= len * p->l_weight;
+	else if (queue == DUALPI2_QUEUE_C && v->credit != v->credit_start)
+		v->credit = max_t(s64, (s64)v->credit - len * p->l_weight,
+				  v->credit_start);
 }
 
 /* Number of the highest bit that is set; there must be one. */

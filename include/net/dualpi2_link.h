@@ -23,7 +23,7 @@
 #define DUALPI2_OVERHEAD_MAX		256
 #define DUALPI2_MPU_MAX			256U
 #define DUALPI2_NQB_DEF			(1ULL << 45)	/* RFC 9956 */
-#define DUALPI2_BURST_MAX_US_DEF	5000U
+#define DUALPI2_BURST_MAX_US_DEF	0U
 #define DUALPI2_BURST_MAX_US_MAX	100000U
 
 /* Lengths beyond this count as this: at the least rate, 2^20 ns per byte, the
@@ -31,21 +31,25 @@
  */
 #define DUALPI2_LINK_BYTES_MAX		(1U << 22)
 
-/* A packet that leaves late is made up for by the next ones, up to this: a tick
- * of a kernel with 100 of them a second, so that the rate holds without timers
- * of higher resolution, too.
+/* The packets after one that was sent late catch up on at most this much time.
+ * A timer with the resolution of a tick is late by up to 10 ms (100 Hz).  Where
+ * timers are exact, 1 ms covers the latency of interrupts, and the burst that
+ * fills the queue of the link behind is no longer than that.
  */
 #define DUALPI2_LATE_MAX_NS		(10ULL * DUALPI2_NS_PER_MS)
+#define DUALPI2_LATE_EXACT_NS		(1ULL * DUALPI2_NS_PER_MS)
 
 /* What drops owe the link in ingress mode, at most: senders have answered after
  * this time, or do not.
  */
 #define DUALPI2_OWED_MAX_NS		(100ULL * DUALPI2_NS_PER_MS)
 
-/* Length for which a link that is not seen yet is assumed to drain in 10 ms. */
-#define DUALPI2_NQB_BYTES_DEF		15140U
-#define DUALPI2_NQB_BYTES_MIN		3028U	/* two packets */
 #define DUALPI2_NQB_DELAY_NS		(10ULL * DUALPI2_NS_PER_MS)
+
+/* Only a backlog that has lasted this long shows the rate of the link.  A shorter
+ * one drains into the buffers of the device, at the speed of the processor.
+ */
+#define DUALPI2_DRAIN_AFTER_NS		(1U * DUALPI2_NS_PER_MS)
 
 /* Greatest length of a burst, and of all that are summed up for one update. */
 #define DUALPI2_BURST_BYTES_MAX		(1U << 26)
@@ -73,9 +77,11 @@ enum dualpi2_framing {
  * @mpu_bytes: least length on the link
  * @framing: enum dualpi2_framing; RAW: lengths are the kernel's
  * @ingress: what is dropped has used the link
+ * @late_max_ns: DUALPI2_LATE_MAX_NS or DUALPI2_LATE_EXACT_NS, as timers are
  */
 struct dualpi2_link {
 	u64 ns_per_byte_q20;
+	u64 late_max_ns;
 	s32 overhead_bytes;
 	u32 mpu_bytes;
 	u8 framing;
@@ -96,18 +102,20 @@ struct dualpi2_clock {
 
 /**
  * struct dualpi2_drain - rate of a link that another shapes, as seen
- * @since_ns: from here on busy time is not in @busy_ns yet; 0: the link is not seen
- *	to be busy
- * @busy_bytes: lengths of packets that left others behind
+ * @begin_ns: begin of the present backlog, lower 32 bits, odd; 0: there is none
+ * @known_bytes: @busy_bytes at the last update, lower 32 bits
+ * @since_ns: from here on busy time is not in @busy_ns yet; 0: the backlog has not
+ *	lasted for DUALPI2_DRAIN_AFTER_NS
+ * @busy_bytes: lengths of packets that left others behind since then
  * @busy_ns: time from each of these to the next packet
- * @known_bytes: @busy_bytes at the last update
  * @ns_per_byte_q20: quotient of the two, 0: nothing was seen yet
  */
 struct dualpi2_drain {
+	u32 begin_ns;
+	u32 known_bytes;
 	u64 since_ns;
 	u64 busy_bytes;
 	u64 busy_ns;
-	u64 known_bytes;
 	u64 ns_per_byte_q20;
 };
 
@@ -186,18 +194,21 @@ static inline u64 dualpi2_ns_bytes(u64 ns_per_byte_q20, u64 ns)
 }
 
 /**
- * dualpi2_nqb_bytes() - what may wait of traffic that is there for its DSCP
+ * dualpi2_nqb_bytes() - limit of NQB traffic in the L4S queue
  * @ns_per_byte_q20: of the link both queues share; 0: not known
+ * @mtu_bytes: MTU with link-layer header
  *
- * RFC 9956 recommends 10 ms at most; two packets have to have room.
+ * RFC 9956 recommends at most 10 ms.  There is always room for two packets.
+ *
+ * Return: bytes; 0: not known, and the delay of the L4S queue is the limit.
  */
-static inline u32 dualpi2_nqb_bytes(u64 ns_per_byte_q20)
+static inline u32 dualpi2_nqb_bytes(u64 ns_per_byte_q20, u32 mtu_bytes)
 {
 	if (!ns_per_byte_q20)
-		return DUALPI2_NQB_BYTES_DEF;
+		return 0;
 	return clamp_t(u64, dualpi2_ns_bytes(ns_per_byte_q20,
 					     DUALPI2_NQB_DELAY_NS),
-		       DUALPI2_NQB_BYTES_MIN, S32_MAX);
+		       2ULL * min_t(u32, mtu_bytes, S32_MAX / 2), S32_MAX);
 }
 
 /**
@@ -276,7 +287,7 @@ static inline bool dualpi2_clock_is_cause(const struct dualpi2_link *link,
 					  u64 now_ns)
 {
 	return link->ns_per_byte_q20 &&
-	       now_ns - c->next_ns < DUALPI2_LATE_MAX_NS;
+	       now_ns - c->next_ns < link->late_max_ns;
 }
 
 /**
@@ -318,8 +329,8 @@ static inline void dualpi2_clock_send(const struct dualpi2_link *link,
 	u64 own_ns = time_q20 >> 20, paid_ns;
 
 	c->frac_q20 = time_q20 & ((1U << 20) - 1);
-	if (unlikely(c->next_ns + DUALPI2_LATE_MAX_NS < now_ns))
-		c->next_ns = now_ns - DUALPI2_LATE_MAX_NS;
+	if (unlikely(c->next_ns + link->late_max_ns < now_ns))
+		c->next_ns = now_ns - link->late_max_ns;
 	c->next_ns += own_ns;
 	if (unlikely(c->owed_ns)) {
 		paid_ns = min_t(u64, c->owed_ns, own_ns / 2);
@@ -382,10 +393,10 @@ static inline void dualpi2_clock_change(const struct dualpi2_link *from,
  */
 static inline void dualpi2_drain_pause(struct dualpi2_drain *d, u64 now_ns)
 {
-	if (!d->since_ns)
-		return;
-	d->busy_ns += now_ns - d->since_ns;
+	if (d->since_ns)
+		d->busy_ns += now_ns - d->since_ns;
 	d->since_ns = 0;
+	d->begin_ns = 0;
 }
 
 /**
@@ -402,8 +413,13 @@ static inline void dualpi2_drain_sent(struct dualpi2_drain *d, u32 bytes,
 		dualpi2_drain_pause(d, now_ns);
 		return;
 	}
-	if (!d->since_ns)
+	if (!d->since_ns) {
+		if (!d->begin_ns)
+			d->begin_ns = (u32)now_ns | 1;
+		if ((u32)now_ns + 1 - d->begin_ns < DUALPI2_DRAIN_AFTER_NS)
+			return;
 		d->since_ns = now_ns;
+	}
 	d->busy_bytes += bytes;
 }
 
@@ -422,7 +438,7 @@ static inline void dualpi2_drain_update(struct dualpi2_drain *d, u64 now_ns)
 		d->busy_ns += now_ns - d->since_ns;
 		d->since_ns = now_ns;
 	}
-	if (d->busy_bytes == d->known_bytes)
+	if ((u32)d->busy_bytes == d->known_bytes)
 		return;
 	/* 2^42 ns are 73 minutes: of a link that stood still. */
 	time_q20 = min_t(u64, d->busy_ns, 1ULL << 42) << 20;

@@ -1561,20 +1561,28 @@ static void dualpi2_print_link(const struct tc_dualpi2_link *link)
 			     dualpi2_format_drain(buf, link->drain_rate));
 	} else {
 		print_null(PRINT_JSON, "drain-rate", NULL, NULL);
-		print_string(PRINT_FP, NULL, "%s", "drain_rate unknown");
+		print_string(PRINT_FP, NULL, "%s", "drain_rate not seen yet");
 	}
 	dualpi2_print_count("throttled", " throttled %llu", link->throttled);
 	dualpi2_print_link_ns("burst-ns", " burst %s", link->burst_ns);
 	dualpi2_print_link_ns("ramp-min-ns", " ramp_min %s", link->ramp_min_ns);
 	dualpi2_print_link_ns("ramp-max-ns", " ramp_max %s", link->ramp_max_ns);
 	print_uint(PRINT_ANY, "limit-pkts", " limit_pkts %u", link->limit_pkts);
+	if (link->target_ns)
+		dualpi2_print_link_ns("effective-target-ns",
+				      " effective_target %s", link->target_ns);
 	print_nl();
 	dualpi2_print_count("nqb-arrived", "nqb_arrived %llu",
 			    link->nqb_arrived);
 	dualpi2_print_count("nqb-dropped", " nqb_dropped %llu",
 			    link->nqb_dropped);
-	print_uint(PRINT_ANY, "nqb-limit-bytes", " nqb_limit_bytes %u",
-		   link->nqb_limit_bytes);
+	if (link->nqb_limit_bytes || link->drain_rate) {
+		print_uint(PRINT_ANY, "nqb-limit-bytes", " nqb_limit_bytes %u",
+			   link->nqb_limit_bytes);
+	} else {
+		print_null(PRINT_JSON, "nqb-limit-bytes", NULL, NULL);
+		print_string(PRINT_FP, NULL, "%s", " nqb_limit 10ms");
+	}
 	print_nl();
 }
 

@@ -64,8 +64,7 @@ static inline u64 schedule(struct state *s, u32 number)
 	u32 waits = 1 + number % 3;
 	enum dualpi2_queue queue = dualpi2_sched_pick(&s->vars, waits & 1, waits >> 1);
 
-	if (waits == 3)
-		dualpi2_sched_charge(&s->params, &s->vars, queue, number);
+	dualpi2_sched_charge(&s->params, &s->vars, queue, waits & 1, waits >> 1, number);
 	return queue;
 }
 PART(run_scheduler, schedule(s, numbers[i]))

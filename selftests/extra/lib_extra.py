@@ -7,6 +7,7 @@ under a shaper, TCP.
     found(netns, dev, handle)       one qdisc of lib.qdisc_dump()
     request(netns, dev, handle, parent, kind, options, flags=ADD)    (errno, text) of a qdisc message
     Bulk(net, "cubic", 3)           that many TCP connections from snd to rcv; .run(seconds), .received
+    one_segment_counts_as_itself(tree, check), one_segment_goes(tree, check, what)    the same test for each kind
 """
 
 import contextlib
@@ -20,7 +21,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "net"))
 
 import lib                                                                      # noqa: E402
-from lib import Failure, Skip, expect, in_netns, run                                 # noqa: E402
+from lib import ECT0, NOT_ECT, Failure, Skip, expect, expect_between, expect_equal, in_netns, run    # noqa: E402
 
 ADD = lib.NLM_F_CREATE | lib.NLM_F_EXCL
 TCP_CONGESTION = 13
@@ -113,3 +114,99 @@ class Bulk:
                             self.received += sockets[number].recv_into(self.sink)
                         else:
                             sockets[number].send(self.block)
+
+
+# One segment of a GSO packet, in an empty qdisc with a limit of one packet
+
+ONE, LAST = 1000, 300
+ONE_RATE = "20kbit"
+# One where the parent peeks (tbf, hfsc), where a parent half-way up does (qfq), and where none does.
+ONE_PARENTS = ("tbf", "htb", "hfsc", "htb_drr", "htb_qfq", "htb_ets", "htb_prio")
+# hfsc takes a class that was active at its reset for active ever after, whatever its child is.
+ONE_GOES = [(name, what) for name in ONE_PARENTS for what in ("more", "trim", "reset", "delete", "replace")
+            if (name, what) != ("hfsc", "reset")]
+
+
+def empty_bucket(tree):
+    """From here on the shaper sends at its rate."""
+    for _ in range(4):
+        tree.mix.send(NOT_ECT, ONE)
+        tree.drain()
+
+
+def one_segment_waits(tree, check, segments):
+    """Send a GSO packet, of which one segment is queued. It counts as itself here and in the parents."""
+    tree.mix.gso(ECT0, segments, ONE, LAST)
+    dump = tree.moment("one segment")
+    tree.check_sums(dump, "one segment")
+    st = dump["10:"]
+    expect_equal((st["qlen"], st["backlog"]), (1, ONE), "packets and bytes of the backlog")
+    check(st)
+
+
+def check_zero(tree, text):
+    """Nothing is queued, and nobody counts on anything."""
+    for handle, st in tree.drain().items():
+        expect_equal((st["qlen"], st["backlog"]), (0, 0), f"{text}: qlen and backlog of {st['kind']} {handle}")
+
+
+def one_segment_counts_as_itself(tree, check):
+    """The qdisc's bytes, and what the shaper takes for them, are those of the segment, not of the GSO packet."""
+    empty_bucket(tree)
+    begun, before, got = time.monotonic(), tree.dump()["10:"]["passed_on"], tree.delivered()
+    # tbf splits what is longer than its burst itself.
+    sizes = (2, 3, 3, 2, 3) if tree.name == "tbf" else (2, 5, 10, 3, 7)
+    for segments in sizes:
+        one_segment_waits(tree, check, segments)
+        check_zero(tree, "after the segment")
+    passed = time.monotonic() - begun
+    count = len(sizes)
+    for text, was, now in (("bytes of the qdisc", before, tree.dump()["10:"]["passed_on"]),
+                           ("bytes at the device", got, tree.delivered())):
+        expect_equal([b - a for a, b in zip(was, now)], [count, count * ONE], f"packets and {text}")
+    # Between two looks there are 50 ms.
+    expect_between(passed, (count - 1) * 0.4, count * 0.47, "seconds at 2500 bytes per second")
+    tree.check_all(exact_drops=False)
+
+
+def one_segment_goes(tree, check, what):
+    """While it waits: another packet comes, the limit drops one, or the qdisc is reset, deleted or replaced."""
+    parent = tree.leaves["10:"]
+    for segments in (3, 2):
+        empty_bucket(tree)
+        one_segment_waits(tree, check, segments)
+        if what in ("more", "trim"):
+            tree.change(limit=2)
+            tree.mix.send(ECT0, 500)
+            dump = tree.moment("another one")
+            tree.check_sums(dump, "another one")
+            expect_equal((dump["10:"]["qlen"], dump["10:"]["backlog"]), (2, ONE + 500), "two packets")
+            check(dump["10:"])
+            if what == "trim":
+                tree.change(limit=1)
+                dump = tree.check_now("a lower limit")
+                # The oldest goes, unless it was peeked at.
+                expect_equal(dump["10:"]["qlen"], 1, "packets after the change")
+                expect(dump["10:"]["backlog"] in (ONE, 500), f"{dump['10:']['backlog']} bytes after the change")
+            check_zero(tree, what)
+            check(tree.dump()["10:"])
+            tree.change(limit=1)
+            continue
+        if what == "reset":
+            run("ip link set dev d0 down", tree.netns)
+        elif what == "delete":
+            expect_equal(lib.tc_request(tree.netns, lib.RTM_DELQDISC, 0, "d0", "10:", parent), (0, ""), "deletion")
+        else:
+            expect_equal(request(tree.netns, "d0", "77:", parent, "bfifo", struct.pack("I", 100000),
+                                 lib.NLM_F_CREATE | lib.NLM_F_REPLACE), (0, ""), "replacement")
+        for handle, st in tree.dump().items():
+            expect_equal((st["qlen"], st["backlog"]), (0, 0), f"after {what}: left in {st['kind']} {handle}")
+        if what == "reset":
+            run("ip link set dev d0 up", tree.netns)
+        else:
+            if what == "replace":
+                expect_equal(lib.tc_request(tree.netns, lib.RTM_DELQDISC, 0, "d0", "77:", parent), (0, ""), "deletion")
+            tree.add("10:", parent)
+        # Nor is anything stuck.
+        tree.mix.send(NOT_ECT, 500)
+        check_zero(tree, "afterwards")

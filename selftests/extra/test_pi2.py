@@ -12,6 +12,7 @@ DUALPI2_EXTRA is the directory with sch_pi2.ko; TC_LIB_DIR has q_pi2.so.
 """
 import contextlib
 import errno
+import functools
 import json
 import math
 import shlex
@@ -597,29 +598,18 @@ def parent_CASE_agrees_with_its_child(name):
         tree.check_all(exact_drops=False)
 
 
-@each(("htb", "htb_drr", "htb_qfq", "htb_ets", "htb_prio", "hfsc_qfq", "hfsc"))
-def gso_of_which_one_segment_fits_under_CASE_counts_as_the_whole(name):
+@each(lib_extra.ONE_PARENTS)
+def gso_of_which_one_segment_fits_under_CASE_counts_as_that_segment(name):
     """A limit of one packet, and the queue is empty: parents half-way up are, too."""
-    with Tree(name, "20kbit", kind=PI2, limit=1, **CALM) as tree:
-        # The shaper's bucket is empty then.
-        for _ in range(4):
-            tree.mix.send(NOT_ECT, 1000)
-            tree.drain()
-        held = 0
-        for segments in (2, 5, 10, 3):
-            before = tree.leaf()
-            tree.mix.gso(ECT0, segments, 1000, 300)
-            st = tree.check_now(f"one of {segments}")["10:"]
-            expect_equal(st["ect0"]["arrived"] - before["ect0"]["arrived"], segments, "arrived")
-            expect(st["ect0"]["dropped_limit"] - before["ect0"]["dropped_limit"] >= segments - 2, "dropped")
-            if st["qlen"]:
-                held += 1
-                expect_equal((st["qlen"], st["backlog"]), (1, 1000 * (segments - 1) + 300), "one as long as the whole")
-            tree.drain()
-            tree.check_now("and it left")
-        # qfq below hfsc: it leaves at once.
-        expect_equal(held, 0 if name == "hfsc_qfq" else 4, "times that a segment waited")
-        tree.check_all(exact_drops=False)
+    with hostile.no_splat(), Tree(name, lib_extra.ONE_RATE, kind=PI2, limit=1, **CALM) as tree:
+        lib_extra.one_segment_counts_as_itself(tree, check_accounts)
+
+
+@each(lib_extra.ONE_GOES, name="_with_".join)
+def gso_of_which_one_segment_fits_under_CASE_leaves_no_bytes(case):
+    name, what = case
+    with hostile.no_splat(), Tree(name, lib_extra.ONE_RATE, kind=PI2, limit=1, **CALM) as tree:
+        lib_extra.one_segment_goes(tree, functools.partial(check_accounts, was_reset=what == "reset"), what)
 
 
 @test()

@@ -32,7 +32,7 @@ import packets                                                                  
 from gso import GSO, GsoRig                                                     # noqa: E402
 from lib import (CE, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_between,   # noqa: E402
                  expect_equal, note, run, tc, test)
-from trees import AGREEING, Account, Kind, Tree                                 # noqa: E402
+from trees import AGREEING, Account, Kind, Tree, spare_qfq                                 # noqa: E402
 
 MBIT = 125000
 # Figure 1 of the paper, in bytes per second and coded values: Gold is 10^8 / x for x Mbit/s; Silver half of its rate
@@ -681,9 +681,9 @@ PPV = Kind("ppv", functools.partial(pack, "ppv"), of, lambda st: None,
 class PpvTree(Tree):
     """A tree with ppv at its leaves and a pfifo below each."""
 
-    def __init__(self, name, rate="1mbit", options=None):
+    def __init__(self, name, rate="1mbit", options=None, **more):
         self.child_options = options or struct.pack("I", 1000)
-        super().__init__(name, rate, kind=PPV)
+        super().__init__(name, rate, kind=PPV, **more)
 
     def add(self, handle, parent, flags=lib_extra.ADD):
         super().add(handle, parent, flags)
@@ -752,6 +752,35 @@ def child_of_one_packet_below_CASE_leaves_right_sums(name):
             for st in dump.values():
                 expect_equal((st["qlen"], st["backlog"]), (0, 0), f"left in {st['kind']}")
         tree.check_all(exact_drops=False)
+
+
+@each(("root", *(name for name in lib_extra.ONE_PARENTS if name != "tbf")))
+def child_that_drops_its_one_segment_below_CASE_leaves_nothing_in_parents(name):
+    """csaqm takes one segment of a GSO packet, and its work drops it, while nobody dequeues."""
+    spare_qfq(name)
+    longest = 4294967
+    with hostile.no_splat(), PpvTree(name, "100mbit", mtu=9000, carry=IPV4_ID) as tree:
+        # Two packets of 8000 bytes have no room. Values are those of the sockets.
+        tree.put("10:", "csaqm", pack("csaqm", bandwidth=MBIT, target=1, buffer=1))
+        for ecn, value in ((ECT0, 40000), (NOT_ECT, 7)):
+            tree.mix.socket(ecn, False).setsockopt(socket.SOL_SOCKET, socket.SO_MARK, value)
+        for _ in range(20):
+            tree.mix.send(ECT0, 1000)
+        expect_equal(lib_extra.request(tree.netns, "d0", "77:", "10:1", "csaqm", pack("csaqm", tupdate=longest), 0),
+                     (0, ""), "change of csaqm")
+        expect_equal(of(lib_extra.found(tree.netns, "d0", "77:"))["c"]["threshold"], 40001, "threshold")
+        tree.drain()
+        # The virtual queue is empty then.
+        time.sleep(1)
+        for segments in (2, 3):
+            before = total(of(lib_extra.found(tree.netns, "d0", "77:")), "dropped_value")
+            tree.mix.gso(NOT_ECT, segments, 8000, 7000)
+            time.sleep(0.1)
+            lib_extra.check_zero(tree, "after the work")
+            after = total(of(lib_extra.found(tree.netns, "d0", "77:")), "dropped_value")
+            expect_equal(after - before, 1, "dropped_value")
+            tree.mix.send(ECT0, 500)
+            tree.drain()
 
 
 @each([(parent, what) for parent in ("htb", "htb_prio", "htb_drr", "hfsc") for what in ("replace", "delete", "reset")

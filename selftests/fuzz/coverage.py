@@ -38,13 +38,14 @@ NOT_IDLE = "if (ratio > DUALPI2_LATE_MAX_RATIO)"
 # Ways of inlined functions that cannot be gone here: 2^32 packets in one bucket (the unit tests do that); a quiet time
 # at the end of a qdisc, which has just been ended; an overload that was over before it began, or began this nanosecond;
 # the tracepoint, as above; 4 GiB within one update; a GSO packet no longer than its headers (the unit tests do both);
-# an IP header beyond 64 KiB.
+# an IP header beyond 64 KiB; a parent that is not among the qdiscs of its device.
 NOT_HERE = ("high[bucket]++;", "kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);",
             "if (kind != DUALPI2_REPORT_NONE)", "const struct tc_dualpi2_overload overload = {",
             ".overload = q->vars.overload,",
             "dualpi2_trace(sch, skb, sojourn_ns, verdict);", "b->run_bytes = 0;",
             "if (b->sum_bytes >= DUALPI2_BURSTS_BYTES_MAX)", "return dualpi2_link_bytes(link, ip_bytes);",
-            "if (offset < 0 || offset > U16_MAX)")
+            "if (offset < 0 || offset > U16_MAX)", "hash_for_each_possible_rcu(dev->qdisc_hash,",
+            'if (parent && (!strcmp(parent->ops->id, "qfq")')
 # Functions of sch_dualpi2.c that no packet reaches.
 CONTROL = re.compile(r"^dualpi2_(change|init|destroy|dump|dump_stats|parse|parse_nest|parse_knob|refuse|marks|leaf|"
                      r"find|bind_filter|unbind_filter|tcf_block|walk|module_init|module_exit|params_init|config_init|ramp_us|"

@@ -193,7 +193,7 @@ static const struct knob knobs[KNOBS] = {
 	[K_MPU]		= { 1, TCA_DUALPI2_EXT_MPU, 4, 0, 256, 0 },
 	[K_INGRESS]	= { 1, TCA_DUALPI2_EXT_INGRESS, 1, 0, 1, 0 },
 	[K_NQB]		= { 1, TCA_DUALPI2_EXT_NQB, 8, 0, UINT64_MAX, 1ULL << 45 },
-	[K_BURST_MAX]	= { 1, TCA_DUALPI2_EXT_BURST_MAX, 4, 0, 100000, 5000 },
+	[K_BURST_MAX]	= { 1, TCA_DUALPI2_EXT_BURST_MAX, 4, 0, 100000, 0 },
 	[K_BYPASS]	= { 1, TCA_DUALPI2_EXT_BYPASS, 1, 0, 1, 0 },
 };
 
@@ -323,14 +323,42 @@ static uint8_t *put_nla(uint8_t *p, uint16_t type, const void *data, uint16_t le
 	return p + NLA_ALIGN(size);
 }
 
-/* The limit of packets: 250 ms of a rate that is known, in packets of 64 bytes. */
+/* Bytes that a shaper sends in a time; that of one byte is rounded to 2^-20 ns. */
+static uint64_t bytes_of(uint64_t rate, uint64_t ns)
+{
+	return (ns << 20) / (((1000000000ULL << 20) + rate / 2) / rate);
+}
+
+/* Bytes in the limits of a shaper: 250 ms of its rate, or 16 MiB if that is less, or
+ * twice the target if that is more.
+ */
+static uint64_t room_of(const struct config *c)
+{
+	uint64_t room = bytes_of(c->v[K_BANDWIDTH], 250000000);
+	uint64_t twice = bytes_of(c->v[K_BANDWIDTH], 2000ULL * c->v[K_TARGET]);
+
+	if (room > 16 << 20)
+		room = 16 << 20;
+	if (room < twice)
+		room = twice;
+	return room;
+}
+
+/* Without a shaper a rate that is seen may raise the limit of packets. */
+static bool may_be_raised(const struct config *c)
+{
+	return !c->limit_is_set && !c->v[K_BANDWIDTH];
+}
+
+/* The least limit of packets. */
 static uint64_t limit_of(const struct config *c)
 {
-	uint64_t limit = c->v[K_BANDWIDTH] / 256;
+	uint64_t limit;
 
 	if (c->limit_is_set || !c->v[K_BANDWIDTH])
 		return c->v[K_LIMIT];
-	return limit < 1000 ? 1000 : limit;
+	limit = room_of(c) / 64;
+	return limit < 1000 ? 1000 : limit > UINT32_MAX ? UINT32_MAX : limit;
 }
 
 /* And that of memory, for frames of so many bytes. */
@@ -342,14 +370,16 @@ static uint64_t memory_of(const struct config *c, uint64_t frame)
 	if (c->memory_is_set)
 		return c->v[K_MEMORY];
 	if (c->v[K_BANDWIDTH] && !c->limit_is_set) {
-		memory = c->v[K_BANDWIDTH] / 2;
-		memory = memory < 128 * frame ? 128 * frame : memory;
+		memory = 2 * room_of(c);
+		memory = memory < 512 * frame ? 512 * frame : memory;
 	}
 	return memory > UINT32_MAX ? UINT32_MAX : memory;
 }
 
-/* The options as a dump shows them for an MTU. */
-static int encode(const struct config *c, uint32_t mtu, uint8_t *buf)
+/* The options as a dump shows them for an MTU.  Limits that follow a rate that was
+ * seen are as shown, if that is more than by default.
+ */
+static int encode(const struct config *c, uint32_t mtu, const uint8_t *shown, int len, uint8_t *buf)
 {
 	uint64_t frame = (uint64_t)mtu + FRAME_HDR;
 	uint8_t *p = buf, *ext = NULL;
@@ -369,6 +399,11 @@ static int encode(const struct config *c, uint32_t mtu, uint8_t *buf)
 			value = limit_of(c);
 		if (k == K_MEMORY)
 			value = memory_of(c, frame);
+		/* Both come first, with a header of 4 bytes each. */
+		if (may_be_raised(c) && len >= 16 &&
+		    (k == K_LIMIT || (k == K_MEMORY && !c->memory_is_set)) &&
+		    get32(shown + (k == K_LIMIT ? 4 : 12)) > value)
+			value = get32(shown + (k == K_LIMIT ? 4 : 12));
 		if (k == K_RAMP && !c->ramp_is_set)
 			value = c->v[K_STEP_US] * 40 / 100;
 		p = put_nla(p, knobs[k].type, &value, knobs[k].size);
@@ -1199,25 +1234,36 @@ static const uint8_t *take_stats(const uint8_t *app, int len, struct stats *st)
 	return app + sizeof(*st);
 }
 
-/* What is known of the link, and that it fits the options. */
-static void check_link(const struct slot *s, const uint8_t *attr, int len, const struct stats *st)
+/* What is known of the link, and that it fits the options.  Returns the limit. */
+static uint32_t check_link(const struct slot *s, const uint8_t *attr, int len,
+			   const struct stats *st)
 {
 	struct tc_dualpi2_link l;
 
 	SAME(len, sizeof(l), "length of struct tc_dualpi2_link");
 	memcpy(&l, attr, sizeof(l));
-	SAME(l.pad, 0, "padding");
 	AT_MOST(l.nqb_dropped, l.nqb_arrived, "NQB dropped, arrived");
 	AT_MOST(l.nqb_dropped, st->e.l.dropped_limit, "NQB dropped, dropped_limit of L");
 	AT_MOST(l.ramp_min_ns, l.ramp_max_ns, "begin of the ramp, its end");
-	AT_MOST(2 * 1514, l.nqb_limit_bytes, "two packets, limit of NQB");
+	if (l.drain_rate)
+		AT_MOST(2 * 60, l.nqb_limit_bytes, "two packets, limit of NQB");
+	else
+		SAME(l.nqb_limit_bytes, 0, "limit of NQB at an unknown rate");
 	if (s->state != DUALPI2)
-		return;
-	SAME(l.limit_pkts, limit_of(&s->cfg), "limit of packets");
+		return l.limit_pkts;
+	if (may_be_raised(&s->cfg))
+		AT_MOST(limit_of(&s->cfg), l.limit_pkts, "default limit, limit of packets");
+	else
+		SAME(l.limit_pkts, limit_of(&s->cfg), "limit of packets");
+	/* It is above the target where 1514 bytes take more than 0.8 of it. */
+	AT_MOST(1000 * s->cfg.v[K_TARGET], l.target_ns, "target, effective target");
+	if (!l.drain_rate || l.drain_rate >= 2 * 1514 * 1000000ULL / s->cfg.v[K_TARGET])
+		SAME(l.target_ns, 1000 * s->cfg.v[K_TARGET], "target of a link that is not slow");
 	if (s->cfg.v[K_BANDWIDTH])
 		SAME(l.drain_rate, s->cfg.v[K_BANDWIDTH], "drain_rate, bandwidth");
 	AT_MOST(l.burst_ns, s->cfg.v[K_STEP_PKTS] ? 0 : 1000 * s->cfg.v[K_BURST_MAX],
 		"bursts tolerated, burst_max");
+	return l.limit_pkts;
 }
 
 static void check_overload(const uint8_t *attr, int len, const struct tc_dualpi2_ext_xstats *e)
@@ -1258,7 +1304,7 @@ static void check_counters(struct slot *s, const uint8_t *attrs, int len)
 	struct gnet_stats_queue gq;
 	struct stats st;
 	uint64_t queued, drops, purged;
-	uint32_t peeked, n;
+	uint32_t peeked, limit, n;
 	double p, p_c;
 	int size, more_len;
 
@@ -1291,7 +1337,7 @@ static void check_counters(struct slot *s, const uint8_t *attrs, int len)
 	app = find(more, more_len, TCA_DUALPI2_STATS_LINK, &size);
 	if (!app)
 		fault("statistics without link");
-	check_link(s, app, size, &st);
+	limit = check_link(s, app, size, &st);
 	check_queue(&st.e.c, &c[0]);
 	check_queue(&st.e.l, &c[1]);
 
@@ -1342,7 +1388,7 @@ own:
 	if (fabs(st.e.prob_cl / 4294967296.0 - (n * p > 1 ? 1 : n * p)) > (n + 2) / 4294967296.0)
 		fault("prob_cl %u is not %u times prob %u", st.e.prob_cl, n, st.x.prob);
 	if (s->trimmed && queued && frozen) {
-		AT_MOST(gq.qlen, limit_of(&s->cfg), "packets, limit just set");
+		AT_MOST(gq.qlen, limit, "packets, limit just set");
 		AT_MOST(st.x.memory_used, st.x.memory_limit, "memory, limit just set");
 	}
 }
@@ -1361,12 +1407,12 @@ static void check_options(struct slot *s, const uint8_t *got, int len)
 			fault("options are shown as %s", hex(got, len));
 		cfg.v[K_MEMORY] = cfg.memory_is_set ? cfg.v[K_MEMORY] : get32(got + 12);
 		cfg.memory_is_set = true;
-		size = encode(&cfg, 0, want);
+		size = encode(&cfg, 0, got, len, want);
 		if (size == len && !memcmp(got, want, len))
 			return;
 	}
 	for (n = 0; n < s->n_mtus; n++) {
-		size = encode(&s->cfg, s->mtus[n], want);
+		size = encode(&s->cfg, s->mtus[n], got, len, want);
 		if (size == len && !memcmp(got, want, len))
 			return;
 	}

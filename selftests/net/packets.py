@@ -41,7 +41,7 @@ MARK_ALL_L = NO_PI | {"step_thresh_us": 0, "ramp_us": 0}
 # p' goes to 1 at the first update and stays: with k = 1 and no drop in overload both probabilities
 # are 1.  The native marker is out of the way.
 MARK_ALL = {"coupling": 1, "drop_overload": 0, "target": 1, "tupdate": 100, "alpha": 2**31 - 1,
-            "beta": 2**31 - 1, "step_thresh_us": 4000000, "ramp_us": 0}
+            "beta": 2**31 - 1, "p_cmax": 100, "step_thresh_us": 4000000, "ramp_us": 0}
 
 # The rig
 

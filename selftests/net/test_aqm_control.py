@@ -320,7 +320,7 @@ def c18_overload_at_its_edge_begins_once_and_queues_stay_short():
 def overload_with_overflow_l_is_never_dropped_by_the_aqm():
     """p' stops at 1/k; delay grows instead, up to the limit of 100 packets."""
     net = shared_net()
-    with net.aqm(drop_overload=0, limit=100) as q:
+    with net.aqm(drop_overload=0, limit=100, p_cmax=25) as q:
         result, samples = net.sampled(q, 6, Stream("c", bps=0.75 * R),
                                       Stream("l", ecn=ECT1, bps=0.75 * R), warmup=3)
         st = q.stats()
@@ -343,7 +343,7 @@ def c01_stalled_link_takes_p_to_its_end():
     integral term adds.
     """
     net = shared_net()
-    with net.aqm(shaper="tbf") as q:
+    with net.aqm(shaper="tbf", bandwidth=12500000) as q:
         traffic = net.start(3, Stream("c", bps=0.5 * R))
         time.sleep(1)
         expect_equal(q.stats()["p"], 0, "p' before")
@@ -436,7 +436,7 @@ def c13_sparse_traffic_p_moves_by_time_and_not_by_updates():
     """
     alpha, target_us = 8, 100000
     net = shared_net()
-    with net.aqm(rate=160000, alpha=alpha, target=target_us) as q:
+    with net.aqm(rate=160000, alpha=alpha, target=target_us, p_cmax=100) as q:
         q.filter("protocol all prio 1 matchall classid 10:2")
         traffic = net.start(6, Stream("first", pps=20, burst=5, count=5),
                             Stream("then", pps=20, start=0.025), warmup=1)

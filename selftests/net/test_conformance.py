@@ -8,11 +8,9 @@ docs/CONFORMANCE.md lists all of them with their tests; the tags (R3, G3, N9) ar
 unresponsive, see test_aqm_control.py: below overload p_C = (c + l - 1) / c, in overload 1 - 1 / (c + l).
 """
 
-import contextlib
 import math
 import socket
 import struct
-import threading
 import time
 
 import lib
@@ -33,6 +31,7 @@ from lib import (
     test,
     user_mode_linux,
 )
+from tcp import Tcp
 
 R = 10e6        # bit/s
 T_US = 800      # of one packet of 1000 bytes
@@ -205,21 +204,22 @@ def default_instance_at_CASE_classic_waits_for_the_target_and_l4s_does_not(name)
 
 
 @test("R31")
-def default_instance_at_10_gbit_reaches_its_limit_before_the_target():
-    """Where the default ends: 10000 packets of 1514 bytes are 12 ms at 10 Gbit/s, and the target is not reached. With
-    a limit of 40000 packets it is, and nothing is dropped at the tail.
+def default_instance_at_10_gbit_reaches_the_target_before_its_limit():
+    """10000 packets of 1514 bytes are 12 ms at 10 Gbit/s, less than the target. The default limit follows the rate that
+    is observed, so that nothing is dropped at the tail; a limit that is given stays.
     """
     if not user_mode_linux():
         raise lib.Skip("a stock kernel in virtual time is not fast enough for 10 Gbit/s")
     net = shared_net()
-    for limit, knobs in ((10000, {}), (40000, {"limit": 40000})):
-        with net.aqm(rate=10e9, **knobs) as q:
-            expect_equal(q.stats()["knobs"]["limit"], limit, "limit")
+    for given in (False, True):
+        with net.aqm(rate=10e9, **({"limit": 10000} if given else {})) as q:
+            expect_equal(q.stats()["knobs"]["limit"], 10000, "limit before any packet")
             one = net.traffic(0.2, Stream("c", bps=1.1 * 10e9, size=1514))["c"]
             st = q.stats()
-            note(f"limit {limit}: delay {one.delay_us}, most packets {st['maxq']}")
-            expect_equal(bool(st["c"]["dropped_limit"]), limit == 10000, f"dropped at the tail, limit {limit}")
-            expect_equal(one.delay_us["max"] > TARGET_US, limit == 40000, f"more than the target, limit {limit}")
+            note(f"limit {st['knobs']['limit']}: delay {one.delay_us}, most packets {st['maxq']}")
+            expect_equal(bool(st["c"]["dropped_limit"] + st["c"]["dropped_memory"]), given,
+                         f"dropped at the tail, limit given: {given}")
+            expect_equal(one.delay_us["max"] > TARGET_US, not given, f"more than the target, limit given: {given}")
 
 
 @test("R33", "R34")
@@ -280,42 +280,6 @@ def p_cmax_decides_where_both_queues_begin_to_drop():
 
 # RFC 9332 4.2.1, 4.2.3.1
 
-class Reno:
-    """A TCP flow without ECN from snd to rcv that always has something to send; .received bytes so far."""
-
-    def __init__(self, net, port):
-        self.received = 0
-        with lib.in_netns(net.rcv), socket.create_server(("10.2.0.1", port)) as listener:
-            with lib.in_netns(net.snd):
-                self.out = socket.socket()
-                self.out.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
-                self.out.connect(("10.2.0.1", port))
-            self.inside = listener.accept()[0]
-        self.threads = [threading.Thread(target=work, daemon=True) for work in (self._send, self._receive)]
-        for thread in self.threads:
-            thread.start()
-
-    def _send(self):
-        with contextlib.suppress(OSError):
-            while True:
-                self.out.sendall(bytes(10000))
-
-    def _receive(self):
-        with contextlib.suppress(OSError):
-            while got := self.inside.recv(1 << 16):
-                self.received += len(got)
-
-    def end(self):
-        """Let both ends go, without a word of good-bye through the queue."""
-        for sock in (self.out, self.inside):
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            sock.shutdown(socket.SHUT_RDWR)
-        for thread in self.threads:
-            thread.join(30)
-        self.out.close()
-        self.inside.close()
-
-
 @test("G1")
 def unresponsive_traffic_below_the_rate_only_subtracts_by_either_queue():
     """Half the rate of it beside two TCP flows: it comes through but for what p_C takes, they have the rest, and the
@@ -324,7 +288,7 @@ def unresponsive_traffic_below_the_rate_only_subtracts_by_either_queue():
     net, rate = shared_net(), 40e6
     for name, ecn in (("ECT(1)", ECT1), ("Not-ECT", NOT_ECT)):
         with net.aqm(rate=rate) as q:
-            flows = [Reno(net, port) for port in (7001, 7002)]
+            flows = [Tcp(net, port, "reno") for port in (7001, 7002)]
             traffic = net.start(20, Stream("udp", ecn=ecn, bps=0.5 * rate, jitter=1), warmup=8)
             time.sleep(10)
             # In slow start the flows went beyond the rate.

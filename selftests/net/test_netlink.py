@@ -91,7 +91,7 @@ KNOBS = (
     Knob("mpu", 1, EXT_MPU, 4, 0, 256, 0, ("mpu", "at most 256 bytes")),
     Knob("ingress", 1, EXT_INGRESS, 1, 0, 1, 0, ("ingress", "0 or 1")),
     Knob("nqb", 1, EXT_NQB, 8, 0, 2**64 - 1, 1 << 45, ("nqb", None)),
-    Knob("burst_max", 1, EXT_BURST_MAX, 4, 0, 100000, 5000, ("burst_max", "at most 100000 us")),
+    Knob("burst_max", 1, EXT_BURST_MAX, 4, 0, 100000, 0, ("burst_max", "at most 100000 us")),
     Knob("bypass", 1, EXT_BYPASS, 1, 0, 1, 0, ("bypass", "0 or 1")),
 )
 BY_KEY = {(knob.ext, knob.number): knob for knob in KNOBS}
@@ -187,6 +187,12 @@ OPTIONS_AT = NLMSG_HDRLEN + TCMSG_LEN + len(nla(TCA_KIND, b"dualpi2\0"))
 PAYLOAD_AT = OPTIONS_AT + 4
 
 
+def room(rate, target_us):
+    """Bytes that the default limits of a shaper have room for: 250 ms or 16 MiB, and at least twice the target."""
+    ns_per_byte = ((10**9 << 20) + rate // 2) // rate       # times 2^20
+    return max(min((250 * 10**6 << 20) // ns_per_byte, 1 << 24), (2000 * target_us << 20) // ns_per_byte)
+
+
 class Config(dict):
     """What a qdisc is set to: (ext, number) of a knob to its value; None is "by default"."""
 
@@ -217,9 +223,9 @@ class Config(dict):
         shown = dict(self)
         rate = shown[1, EXT_BANDWIDTH]
         if shown[0, LIMIT] is None and rate:
-            shown[0, LIMIT] = max(rate // 256, 1000)
+            shown[0, LIMIT] = min(max(room(rate, shown[0, TARGET]) // 64, 1000), U32_MAX)
             if shown[0, MEMORY_LIMIT] is None:
-                shown[0, MEMORY_LIMIT] = min(max(rate // 2, 128 * FRAME), U32_MAX)
+                shown[0, MEMORY_LIMIT] = min(max(2 * room(rate, shown[0, TARGET]), 512 * FRAME), U32_MAX)
         if shown[0, LIMIT] is None:
             shown[0, LIMIT] = 10000
         if shown[0, MEMORY_LIMIT] is None:
@@ -934,7 +940,7 @@ def stats_attributes_of_idle_qdisc_laid_out_as_documented(bench):
          [STATS_C | NLA_F_NESTED, STATS_L | NLA_F_NESTED, STATS_OVERLOAD, STATS_LINK], "types")
     same(found[2][1], bytes(OVERLOAD.size), "overload")
     # No rate is known, so that NQB may have ten packets.
-    same(found[3][1], struct.pack("=4Q6I", 0, 0, 0, 0, 0, 800000, 1200000, 10000, 15140, 0), "link")
+    same(found[3][1], struct.pack("=4Q6I", 0, 0, 0, 0, 0, 800000, 1200000, 10000, 0, 15000000), "link")
     for (_, nest), unit in zip(found, (1 << 16, 1 << 17)):
         queue = attributes(nest)
         same([kind for kind, _ in queue], [QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST], "types of a queue")

@@ -147,8 +147,9 @@ def mark_by_probability(injector):
     """Both probabilities are 1 while the backlog is two packets or more."""
     with Rig("1mbit", bridge=injector == "bridge", **MARK_ALL) as rig:
         load = Load(rig.injector(injector))
-        # p' rises at the second packet's departure, 12 ms after the first.
+        # p' rises when the delay is above 2.5 packets of 12 ms, the effective target.
         load.fill(4, ECT0, 1514)
+        load.fill(6, ECT1, 1514)
         fillers = len(load.sent)
         for name, build, ip in kinds_for(injector):
             for ecn in ECNS:
@@ -156,7 +157,8 @@ def mark_by_probability(injector):
         tested = len(load.sent)
         # The last to leave are Classic ones, and no signal is due below 3028 bytes.
         load.fill(6, ECT0, 1514)
-        result = load.verdicts(rig.out.drain(4))[fillers:tested]
+        every = load.verdicts(rig.out.drain(4))
+        result = every[fillers:tested]
         # With p_C = 1 at most 64 drops come before one is forwarded, so some live.
         dropped = 0
         for at, (name, ecn, ip, verdict) in enumerate(result):
@@ -169,8 +171,7 @@ def mark_by_probability(injector):
         st = rig.check()
         expect_equal((st["c"]["dropped_aqm"], st["drops"], st["mark_failed"]), (dropped, dropped, 0),
                      "dropped by AQM, drops, failed marks")
-        # The very first packets may or may not be marked; they are ECT(0).
-        coupled = sum(verdict == "marked" and ecn == ECT1 for _, ecn, _, verdict in result)
+        coupled = sum(verdict == "marked" and ecn == ECT1 for _, ecn, _, verdict in every)
         expect_equal(st["l"]["marked_coupled"], coupled, "coupled marks in L")
 
 

@@ -28,7 +28,7 @@ UDP_HEADERS = 42        # Ethernet, IPv4, UDP
 
 # p' goes from 0 to 1 within some 100 ms of standing queue and back: drops at departure, in overload
 # and out of it.
-HARSH = {"target": 1000, "tupdate": 1000, "alpha": 1000, "beta": 1000}
+HARSH = {"target": 1000, "tupdate": 1000, "alpha": 1000, "beta": 1000, "p_cmax": 25}
 # The controller does nothing.
 CALM = {"target": 4294967, "alpha": 1, "beta": 1}
 
@@ -272,7 +272,15 @@ addr add fd07::1/64 dev d0 nodad
             if self.knobs:
                 self.change(**self.knobs)
             return
-        expect_equal(self.request(handle, parent, self.knobs, flags), (0, ""), f"add of {self.kind.name}")
+        expect_equal(self.request(handle, parent, self.knobs, flags), (0, self.warning()), f"add of {self.kind.name}")
+
+    def warning(self):
+        """What dualpi2 says of a shaper as a child of this parent."""
+        shapes = self.kind is DUALPI2 and self.knobs.get("bandwidth")
+        if not shapes or not self.name.endswith(("hfsc", "drr", "qfq")):
+            return ""
+        return ("dualpi2: bandwidth as a child of qfq, drr or hfsc: the parent stalls its other classes or warns; "
+                "set the rate in a parent, or use htb")
 
     def request(self, handle, parent, knobs, flags=0):
         """(errno, text)"""
@@ -286,7 +294,7 @@ addr add fd07::1/64 dev d0 nodad
 
     def change(self, **knobs):
         for handle, parent in self.leaves.items():
-            expect_equal(self.request(handle, parent, knobs), (0, ""), f"change {knobs}")
+            expect_equal(self.request(handle, parent, knobs), (0, self.warning()), f"change {knobs}")
 
     def dump(self):
         """{handle: statistics} of all qdiscs, the leaves' own included; "passed_on" is packets and bytes."""

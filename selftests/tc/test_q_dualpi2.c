@@ -2020,19 +2020,19 @@ static void test_link(void)
 	} cases[] = {
 		{ "a link that was not seen yet",
 		  { .ramp_min_ns = 800000, .ramp_max_ns = 1200000,
-		    .limit_pkts = 10000, .nqb_limit_bytes = 15140 },
-		  "drain_rate unknown throttled 0 burst 0ns ramp_min 800us ramp_max 1.2ms limit_pkts 10000\n"
-		  "nqb_arrived 0 nqb_dropped 0 nqb_limit_bytes 15140\n",
-		  ",\"drain-rate\":null,\"throttled\":0,\"burst-ns\":0,\"ramp-min-ns\":800000,\"ramp-max-ns\":1200000,\"limit-pkts\":10000,\"nqb-arrived\":0,\"nqb-dropped\":0,\"nqb-limit-bytes\":15140" },
+		    .limit_pkts = 10000, .target_ns = 15000000 },
+		  "drain_rate not seen yet throttled 0 burst 0ns ramp_min 800us ramp_max 1.2ms limit_pkts 10000 effective_target 15ms\n"
+		  "nqb_arrived 0 nqb_dropped 0 nqb_limit 10ms\n",
+		  ",\"drain-rate\":null,\"throttled\":0,\"burst-ns\":0,\"ramp-min-ns\":800000,\"ramp-max-ns\":1200000,\"limit-pkts\":10000,\"effective-target-ns\":15000000,\"nqb-arrived\":0,\"nqb-dropped\":0,\"nqb-limit-bytes\":null" },
 		{ "a link with a shaper and bursts",
 		  { .drain_rate = 5000000, .throttled = 1ULL << 40,
 		    .nqb_arrived = UINT64_MAX, .nqb_dropped = 1ULL << 33,
 		    .burst_ns = 4000000, .ramp_min_ns = 4800000,
 		    .ramp_max_ns = UINT32_MAX, .limit_pkts = UINT32_MAX,
-		    .nqb_limit_bytes = UINT32_MAX - 1 },
-		  "drain_rate 40Mbit throttled 1099511627776 burst 4ms ramp_min 4.8ms ramp_max 4.29s limit_pkts 4294967295\n"
+		    .nqb_limit_bytes = UINT32_MAX - 1, .target_ns = UINT32_MAX },
+		  "drain_rate 40Mbit throttled 1099511627776 burst 4ms ramp_min 4.8ms ramp_max 4.29s limit_pkts 4294967295 effective_target 4.29s\n"
 		  "nqb_arrived 18446744073709551615 nqb_dropped 8589934592 nqb_limit_bytes 4294967294\n",
-		  ",\"drain-rate\":5000000,\"throttled\":1099511627776,\"burst-ns\":4000000,\"ramp-min-ns\":4800000,\"ramp-max-ns\":4294967295,\"limit-pkts\":4294967295,\"nqb-arrived\":18446744073709551615,\"nqb-dropped\":8589934592,\"nqb-limit-bytes\":4294967294" },
+		  ",\"drain-rate\":5000000,\"throttled\":1099511627776,\"burst-ns\":4000000,\"ramp-min-ns\":4800000,\"ramp-max-ns\":4294967295,\"limit-pkts\":4294967295,\"effective-target-ns\":4294967295,\"nqb-arrived\":18446744073709551615,\"nqb-dropped\":8589934592,\"nqb-limit-bytes\":4294967294" },
 	};
 	static const struct {
 		__u64 rate;

@@ -193,7 +193,7 @@ OUR_OWN = [
            accepted={"d394": ("46,0x2d,0,63", "0,45,46,63")},
            alone={"d3a3": ("46,0x2d", "45,46")},
            beyond={"d3b8": "64"}, wrong={"d3ba": "ef"}),
-    Option("burst_max", "burst-max", ("5ms", 5000), ("8ms", 8000), "time", "0us to 100ms",
+    Option("burst_max", "burst-max", ("0us", 0), ("8ms", 8000), "time", "0us to 100ms",
            accepted={"d396": ("0", 0), "d397": ("100ms", 100000)},
            alone={"d3a6": ("8ms", "8ms")},
            beyond={"d3bb": "100001us"}, wrong={"d3bc": "long"}),
@@ -507,7 +507,7 @@ OUR_OWN_CASES = [
     silent("d34a", "text of every gain is a fixed point of save and restore", f"{HERE}/save_restore.sh gains"),
     case("d34b", "statistics of an idle dualpi2 are all zero", [DOWN], ADD,
          shows({"kind": "dualpi2", "credit": -121120, "memory-limit": 30280000, "limit-pkts": 10000,
-                "nqb-limit-bytes": 15140, "ramp-min-ns": 800000, "ramp-max-ns": 1200000,
+                "nqb-limit-bytes": None, "effective-target-ns": 15000000, "ramp-min-ns": 800000, "ramp-max-ns": 1200000,
                 "classic": queue_statistics(65536), "l4s": queue_statistics(8192),
                 "overload": False, "overload-start": None, "overload-end": None, "drain-rate": None,
                 **zeros("prob-c prob-cl overload-count overload-ns overload-start-ns overload-duration-ns "

@@ -474,14 +474,16 @@ def linked(*links):
 @test
 def link_is_told_in_words():
     link = {"drain_rate": 5_000_000, "throttled": 7, "nqb_arrived": 2500, "nqb_dropped": 30, "burst_ns": 4_000_000,
-            "ramp_min_ns": 600_000, "ramp_max_ns": 1_200_000, "limit_pkts": 400, "nqb_limit_bytes": 50000}
+            "ramp_min_ns": 600_000, "ramp_max_ns": 1_200_000, "limit_pkts": 400, "nqb_limit_bytes": 50000,
+            "target_ns": 103_000_000}
     for width in (39, 79, 199):
         shown = " ".join(screen.text(linked(link), width, 0, "").split())
-        for wanted in ("link 40.0 Mbit/s", "ramp 600us to 1.20ms", "burst 4.00ms", "NQB 2.50 kpkt, 30 pkt dropped"):
+        for wanted in ("link 40.0 Mbit/s", "target 103ms", "ramp 600us to 1.20ms", "burst 4.00ms",
+                       "NQB 2.50 kpkt, 30 pkt dropped"):
             assert wanted in shown, (width, wanted, shown)
     # What is not there, or not so now, is not said; nor what an older module does not tell.
     shown = screen.text(linked({"ramp_max_ns": 1000}), 199, 0, "")
-    assert "ramp" in shown and not any(word in shown for word in ("link", "burst", "NQB")), shown
+    assert "ramp" in shown and not any(word in shown for word in ("link", "target", "burst", "NQB")), shown
     assert "ramp" not in screen.text(linked(None), 199, 0, "")
 
 
@@ -493,6 +495,7 @@ def link_is_in_json_with_what_it_counted():
     equal((found["link"]["drain_rate"], found["link"]["throttled"], found["link"]["limit_pkts"]), (8, 3, 0))
     equal(found["link_interval"], {"throttled": 5, "nqb_arrived": 5, "nqb_dropped": 0})
     equal(report.as_json(linked({}), 0)["qdiscs"][0]["link"]["drain_rate"], None, "a rate that was not seen yet")
+    equal(report.as_json(linked({}), 0)["qdiscs"][0]["link"]["nqb_limit_bytes"], None, "a limit that is a delay")
     found = report.as_json(linked(None, None), 0)["qdiscs"][0]
     equal((found["link"], found["link_interval"]), (None, None))
     equal(report.as_json(linked(old), 0)["qdiscs"][0]["link_interval"], None, "no interval yet")
@@ -698,7 +701,8 @@ def metrics_hold_the_counters():
     entries = watched([qdisc(app(
         xstats={"prob": 0xffffffff}, ext={"prob_c": 0, "prob_cl": 0, "unparsed": 4}, overload={"total_ns": 1500000000},
         link={"drain_rate": 5000000, "throttled": 7, "nqb_arrived": 9, "nqb_dropped": 2, "burst_ns": 4000000,
-              "ramp_min_ns": 600000, "ramp_max_ns": 1200000, "limit_pkts": 400, "nqb_limit_bytes": 50000},
+              "ramp_min_ns": 600000, "ramp_max_ns": 1200000, "limit_pkts": 400, "nqb_limit_bytes": 50000,
+              "target_ns": 103000000},
         c=queue({}, {}), l=queue({"arrived_ect1": 3, "ect_dropped_purge": 2, "marked_native": 5},
                                  {"unit_ns": 8192, "sum_ns": 5 * 10**8, "max_ns": 10**9, "beyond": 1}, [4, 2])))])
     values, types = exposition(entries)
@@ -713,7 +717,7 @@ def metrics_hold_the_counters():
             ("dualpi2_nqb_arrived_packets_total", where, 9), ("dualpi2_nqb_dropped_packets_total", where, 2),
             ("dualpi2_burst_seconds", where, 0.004), ("dualpi2_ramp_min_seconds", where, 0.0006),
             ("dualpi2_ramp_max_seconds", where, 0.0012), ("dualpi2_limit_packets", where, 400),
-            ("dualpi2_nqb_limit_bytes", where, 50000)):
+            ("dualpi2_nqb_limit_bytes", where, 50000), ("dualpi2_target_seconds", where, 0.103)):
         found = {key: number for key, number in values.items()
                  if key[0] == name and set(key[1].split(",")) == set(labels.split(","))}
         equal(list(found.values()), [value], name)

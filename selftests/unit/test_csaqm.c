@@ -10,7 +10,7 @@
 #include <net/csaqm.h>
 #include <net/packet_value.h>
 
-#define CORE_MOST	3000U		/* records of the array */
+#define CORE_MOST	12000U		/* records of the array */
 #define CORE_NS_MAX	(1ULL << 62)
 
 /* Packets in order of arrival, the last bytes of each that are left. */
@@ -773,6 +773,44 @@ static void core_move_keeps_what_there_is_room_for(void)
 		CHECK_EQ(to.size, other);
 		CHECK_EQ(to.threshold, threshold);
 		CHECK_EQ(to.frac, frac);
+		core_same(&to);
+		core_walk(&to);
+		core_free(&from);
+		core_free(&to);
+	}
+}
+
+/* 4096 records a call; packets come and leave between two calls. */
+static void core_move_of_many_records_takes_several_calls(void)
+{
+	static const u32 sizes[] = { 11000, 5000 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct csaqm_vq from, to;
+		u32 calls = 0, n;
+		bool done;
+
+		core_new(&from, 10000);
+		core_new(&to, sizes[i]);
+		core_array_clear();
+		for (n = 0; n < 9500; n++)
+			core_add_any(&from, n, 100);
+		do {
+			done = csaqm_vq_move(&to, &from);
+			if (done)
+				break;
+			core_walk(&from);
+			/* What is lost in between is not in the array's order. */
+			if (sizes[i] > 9500) {
+				core_serve(&from, 1000, 7000);
+				core_settle(&from);
+			}
+			core_add_any(&from, calls, 100);
+		} while (++calls < 10);
+		CHECK(done && calls > 1, "%u calls", calls);
+		if (core_array.count > sizes[i])
+			core_array_lose(core_array.count - sizes[i]);
 		core_same(&to);
 		core_walk(&to);
 		core_free(&from);
@@ -1564,6 +1602,7 @@ static const struct unit_test core_tests[] = {
 	TEST(core_empty_virtual_queue_keeps_no_service),
 	TEST(core_service_of_extreme_length),
 	TEST(core_move_keeps_what_there_is_room_for),
+	TEST(core_move_of_many_records_takes_several_calls),
 	TEST(core_move_ends_with_records_of_nothing),
 	TEST(core_move_of_an_empty_one_is_empty),
 	TEST(core_threshold_matches_a_sort),

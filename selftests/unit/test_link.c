@@ -16,6 +16,7 @@ static struct dualpi2_link link_of(u64 rate, bool ingress)
 	memset(&link, 0, sizeof(link));
 	link.ns_per_byte_q20 = dualpi2_ns_per_byte_q20(rate);
 	link.ingress = ingress;
+	link.late_max_ns = DUALPI2_LATE_MAX_NS;
 	return link;
 }
 
@@ -400,6 +401,45 @@ static void clock_late_packets_are_made_up_for_up_to_a_bound(void)
 	CHECK_EQ(c.next_ns, MS);
 }
 
+/* With exact timers the burst after a late packet is ten times shorter. */
+static void clock_with_exact_timers_catches_up_on_one_millisecond(void)
+{
+	static const struct { u64 late_max_ns, late_ns, next_ns; } rows[] = {
+		/* when the packet after one of 1 ms may leave */
+		{ DUALPI2_LATE_EXACT_NS, 0, MS },
+		{ DUALPI2_LATE_EXACT_NS, MS - 1, MS },
+		{ DUALPI2_LATE_EXACT_NS, MS, MS },
+		{ DUALPI2_LATE_EXACT_NS, MS + 1, MS + 1 },
+		{ DUALPI2_LATE_EXACT_NS, 10 * MS, 10 * MS },
+		{ DUALPI2_LATE_EXACT_NS, 99 * SEC, 99 * SEC },
+		{ DUALPI2_LATE_MAX_NS, 10 * MS, MS },
+		{ DUALPI2_LATE_MAX_NS, 10 * MS + 1, MS + 1 },
+	};
+	static const u64 bounds[] = { DUALPI2_LATE_EXACT_NS, DUALPI2_LATE_MAX_NS };
+	struct dualpi2_link link = link_of(1000000, false);
+	unsigned int i, n;
+
+	CHECK_EQ(DUALPI2_LATE_EXACT_NS, MS);
+	CHECK_EQ(DUALPI2_LATE_MAX_NS, 10 * MS);
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct dualpi2_clock c = link_clock(&link, SEC);
+
+		link.late_max_ns = rows[i].late_max_ns;
+		dualpi2_clock_send(&link, &c, 1000, SEC + rows[i].late_ns);
+		CHECK_EQ(c.next_ns, SEC + rows[i].next_ns);
+	}
+	/* 1 Gbit/s, 10 ms late: packets of 100 bytes, 800 ns, that leave at once */
+	link = link_of(125000000, false);
+	for (i = 0; i < ARRAY_SIZE(bounds); i++) {
+		struct dualpi2_clock c = link_clock(&link, SEC);
+
+		link.late_max_ns = bounds[i];
+		for (n = 0; !dualpi2_clock_wait(&c, SEC + 10 * MS); n++)
+			dualpi2_clock_send(&link, &c, 100, SEC + 10 * MS);
+		CHECK_EQ(n, bounds[i] / 800 + 1);
+	}
+}
+
 /* Never more than the rate and one packet, whenever one looks, if served in time. */
 static void clock_any_interval_holds_the_rate_and_one_packet(void)
 {
@@ -654,7 +694,8 @@ static void ingress_debt_is_paid_by_idle_time(void)
 /* Packets that leave 10 ms late wait for something else than the shaper. */
 static void clock_is_the_cause_unless_packets_leave_late(void)
 {
-	struct dualpi2_link link = link_of(1000000, false), none = {};
+	struct dualpi2_link link = link_of(1000000, false);
+	struct dualpi2_link none = link_of(0, false);
 	struct dualpi2_clock c = link_clock(&link, SEC);
 
 	CHECK(dualpi2_clock_is_cause(&link, &c, SEC), "at its time");
@@ -665,6 +706,10 @@ static void clock_is_the_cause_unless_packets_leave_late(void)
 	CHECK(!dualpi2_clock_is_cause(&none, &c, SEC), "without a shaper");
 	dualpi2_clock_send(&link, &c, 1000, 2 * SEC);
 	CHECK(dualpi2_clock_is_cause(&link, &c, 2 * SEC), "after a late one");
+	link.late_max_ns = DUALPI2_LATE_EXACT_NS;
+	c = link_clock(&link, SEC);
+	CHECK(dualpi2_clock_is_cause(&link, &c, SEC + MS - 1), "late");
+	CHECK(!dualpi2_clock_is_cause(&link, &c, SEC + MS), "too late");
 }
 
 static void egress_drops_owe_nothing(void)
@@ -697,21 +742,225 @@ static void ingress_turned_off_forgives(void)
 
 /* ---- the rate that a queue drains at ---- */
 
-/* Packets leave a link of a rate, some of them with nothing behind. */
+/* Packets leave a link of a rate, one in 40 of them with nothing behind.  Before
+ * each backlog that is seen, it has one for the time that is not.
+ */
 static u64 drain_play(struct dualpi2_drain *d, u64 now, u64 rate, int packets)
 {
 	int i;
 
 	for (i = 0; i < packets; i++) {
 		u32 len = unit_between(60, 1514);
-		bool left = unit_rnd() % 4;
+		bool left = unit_rnd() % 40;
 
+		if (!d->since_ns) {
+			dualpi2_drain_sent(d, 1514, true, now);
+			now += DUALPI2_DRAIN_AFTER_NS;
+		}
 		dualpi2_drain_sent(d, len, left, now);
 		now += (u64)link_exact_ns(rate, len);
 		if (!left)		/* until there is another one */
 			now += unit_any(0, SEC);
 	}
 	return now;
+}
+
+/* A link that is never idle, and updates as the controller has them: before a packet
+ * leaves, 16 ms after the last update.  Returns when the next packet is to leave.
+ */
+static u64 drain_full(struct dualpi2_drain *d, u64 begin, u64 rate, int updates)
+{
+	u64 sent = 0, now = begin, due = begin + 16 * MS;
+
+	for (;;) {
+		if (now >= due) {
+			dualpi2_drain_update(d, now);
+			due = now + 16 * MS;
+			if (!--updates)
+				return now;
+		}
+		dualpi2_drain_sent(d, 1514, true, now);
+		sent += 1514;
+		now = begin + (u64)link_exact_ns(rate, sent);
+	}
+}
+
+/* What a processor hands to a device that takes it all: one GSO packet, in parts. */
+static u64 drain_burst(struct dualpi2_drain *d, u64 now, int packets)
+{
+	int i;
+
+	for (i = packets - 1; i >= 0; i--) {
+		dualpi2_drain_sent(d, 1514, i, now);
+		now += 300;
+	}
+	return now;
+}
+
+static void drain_check(const struct dualpi2_drain *d, u64 rate)
+{
+	u64 seen = dualpi2_rate(d->ns_per_byte_q20);
+
+	CHECK(seen > rate * 0.99L && seen < rate * 1.01L,
+	      "%llu bytes/s of %llu", (ull)seen, (ull)rate);
+}
+
+/* 64 kB each 2 ms, a quarter of 1 Gbit/s, is no sign of any rate. */
+static void drain_rate_of_bursts_is_not_seen(void)
+{
+	struct dualpi2_drain d = {};
+	u64 now = SEC, due = now + 16 * MS;
+	int i;
+
+	for (i = 0; i < 1000; i++) {
+		if (now >= due) {
+			dualpi2_drain_update(&d, now);
+			due = now + 16 * MS;
+		}
+		drain_burst(&d, now, 45);
+		now += 2 * MS;
+	}
+	dualpi2_drain_update(&d, now);
+	CHECK_EQ(d.ns_per_byte_q20, 0);
+	CHECK_EQ(d.busy_bytes, 0);
+	CHECK_EQ(d.busy_ns, 0);
+	/* Then it is full, and the first estimate is that of the link. */
+	now = drain_full(&d, now, 125000000, 1);
+	drain_check(&d, 125000000);
+	/* Bursts that leave as fast as that change nothing. */
+	dualpi2_drain_pause(&d, now);
+	for (i = 0; i < 1000; i++) {
+		drain_burst(&d, now, 45);
+		now += 2 * MS;
+		dualpi2_drain_update(&d, now);
+	}
+	drain_check(&d, 125000000);
+}
+
+/* From the first estimate on, at any rate that has packets enough for 1 %. */
+static void drain_rate_of_a_standing_backlog_is_that_of_the_link(void)
+{
+	static const u64 rates[] = { 5000000, 125000000, 1250000000,
+				     12500000000 };
+	u32 i;
+	int k;
+
+	for (i = 0; i < ARRAY_SIZE(rates); i++) {
+		struct dualpi2_drain d = {};
+		u64 now = SEC + i;
+
+		for (k = 0; k < 5; k++) {
+			now = drain_full(&d, now, rates[i], 1);
+			drain_check(&d, rates[i]);
+		}
+	}
+}
+
+/* The first millisecond does not count, with its packets. */
+static void drain_rate_counts_after_the_first_millisecond(void)
+{
+	u64 begin, gap;
+
+	for (begin = SEC; begin < SEC + 4; begin++) {
+		for (gap = MS - 2; gap < MS + 2; gap++) {
+			struct dualpi2_drain d = {};
+			bool seen;
+
+			dualpi2_drain_sent(&d, 60, true, begin);
+			dualpi2_drain_sent(&d, 70, true, begin + 1000);
+			dualpi2_drain_sent(&d, 1000, true, begin + gap);
+			dualpi2_drain_sent(&d, 500, false, begin + gap + 9000);
+			seen = d.busy_bytes;
+			/* The time is kept to 2 ns. */
+			if (gap != MS - 1)
+				CHECK(seen == (gap >= MS), "%llu ns", (ull)gap);
+			CHECK_EQ(d.busy_bytes, seen ? 1000 : 0);
+			CHECK_EQ(d.busy_ns, seen ? 9000 : 0);
+			/* and again for the next backlog */
+			dualpi2_drain_sent(&d, 60, true, begin + SEC);
+			dualpi2_drain_sent(&d, 70, true, begin + SEC + MS - 2);
+			CHECK_EQ(d.busy_bytes, seen ? 1000 : 0);
+			dualpi2_drain_sent(&d, 80, true, begin + SEC + MS + 2);
+			CHECK_EQ(d.busy_bytes, (seen ? 1000 : 0) + 80);
+		}
+	}
+}
+
+/* The begin of a backlog has 32 bits: whatever they are, and however long no packet
+ * leaves, that time is never less than 1 ms, and another millisecond at most.
+ */
+static void drain_begin_that_wraps_is_harmless(void)
+{
+	static const u64 begins[] = {
+		1, (1ULL << 32) - MS, (1ULL << 32) - 2, (1ULL << 32) - 1,
+		1ULL << 32, (1ULL << 32) + 1, (7ULL << 32) - 1, 7ULL << 32,
+		(7ULL << 32) + 1, (1ULL << 62) - 1, 1ULL << 62,
+	};
+	u32 i;
+	int k;
+
+	for (i = 0; i < ARRAY_SIZE(begins); i++) {
+		struct dualpi2_drain d = {};
+		u64 now = begins[i];
+
+		dualpi2_drain_sent(&d, 1514, true, now);
+		dualpi2_drain_sent(&d, 1514, true, now + MS - 2);
+		CHECK_EQ(d.since_ns, 0);
+		dualpi2_drain_sent(&d, 1514, true, now + MS + 1);
+		CHECK_EQ(d.since_ns, now + MS + 1);
+		CHECK_EQ(d.busy_bytes, 1514);
+
+		/* A link stops for 2^32 ns, or for some of them. */
+		for (k = 1; k < 4; k++) {
+			u64 stop = (u64)k << 32;
+
+			d = (struct dualpi2_drain) {};
+			dualpi2_drain_sent(&d, 1514, true, now);
+			dualpi2_drain_sent(&d, 1514, true, now + stop);
+			CHECK_EQ(d.busy_bytes, 0);
+			dualpi2_drain_sent(&d, 1514, true, now + stop + MS - 2);
+			CHECK_EQ(d.busy_bytes, 0);
+			dualpi2_drain_sent(&d, 1514, true, now + stop + MS + 1);
+			CHECK_EQ(d.busy_bytes, 1514);
+			dualpi2_drain_update(&d, now + stop + MS + 1 + 1514);
+			CHECK_EQ(dualpi2_rate(d.ns_per_byte_q20), 1000000000);
+		}
+	}
+}
+
+/* Bytes at the last update have 32 bits: an update that finds 2^32 more of them
+ * changes nothing, and the next one takes them all.
+ */
+static void drain_bytes_that_wrap_are_harmless(void)
+{
+	struct dualpi2_drain d = {};
+	u64 now = SEC, seen;
+	int i, k;
+
+	now = drain_full(&d, now, 12500000000, 20);
+	drain_check(&d, 12500000000);
+	seen = d.ns_per_byte_q20;
+	/* 2^32 bytes at half the rate, in packets of 2^22 */
+	for (i = 0; i < 1024; i++) {
+		dualpi2_drain_sent(&d, 1 << 22, true, now);
+		now += (u64)link_exact_ns(6250000000, 1 << 22);
+	}
+	dualpi2_drain_update(&d, now);
+	CHECK_EQ(d.ns_per_byte_q20, seen);
+	dualpi2_drain_sent(&d, 1514, true, now);
+	dualpi2_drain_update(&d, now + 242);
+	CHECK(dualpi2_rate(d.ns_per_byte_q20) < 7500000000, "%llu bytes/s",
+	      (ull)dualpi2_rate(d.ns_per_byte_q20));
+	/* Sums beyond 2^32 bytes are the same to it. */
+	for (k = 0; k < 40; k++) {
+		for (i = 0; i < 1100; i++) {
+			dualpi2_drain_sent(&d, 1 << 22, true, now);
+			now += (u64)link_exact_ns(6250000000, 1 << 22);
+		}
+		dualpi2_drain_update(&d, now);
+	}
+	CHECK(d.busy_bytes >> 32, "%llu bytes", (ull)d.busy_bytes);
+	drain_check(&d, 6250000000);
 }
 
 static void drain_rate_is_seen_of_queues_that_hold_packets(void)
@@ -773,12 +1022,12 @@ static void drain_rate_of_queues_that_never_hold_two_is_unknown(void)
 	CHECK_EQ(d.ns_per_byte_q20, 0);
 	/* A rate that is known stays so while there is nothing to see. */
 	dualpi2_drain_update(&d, drain_play(&d, 2 * SEC, 5000000, 100));
-	dualpi2_drain_pause(&d, 60 * SEC);
-	dualpi2_drain_update(&d, 60 * SEC);
+	dualpi2_drain_pause(&d, 600 * SEC);
+	dualpi2_drain_update(&d, 600 * SEC);
 	seen = d.ns_per_byte_q20;
 	CHECK(seen, "nothing seen");
 	for (i = 0; i < 1000; i++)
-		dualpi2_drain_update(&d, (61 + i) * SEC);
+		dualpi2_drain_update(&d, (601 + i) * SEC);
 	CHECK_EQ(d.ns_per_byte_q20, seen);
 }
 
@@ -795,6 +1044,11 @@ static void drain_rate_without_the_time_of_a_pause(void)
 		dualpi2_drain_pause(&d, now + 1000 * SEC / 5000000);
 		now += 3600 * SEC;
 		dualpi2_drain_update(&d, now);
+		/* purged before its rate was seen, too */
+		dualpi2_drain_sent(&d, 1000, true, now);
+		dualpi2_drain_pause(&d, now + SEC);
+		dualpi2_drain_update(&d, now + 2 * SEC);
+		now += 3 * SEC;
 	}
 	seen = dualpi2_ns_bytes(d.ns_per_byte_q20, SEC);
 	CHECK(seen > 4900000 && seen < 5100000, "%llu bytes/s", (ull)seen);
@@ -819,6 +1073,11 @@ static void drain_rate_forgets_a_quarter_at_each_update(void)
 				u64 gap = unit_between(1, (u64)len * slow);
 				bool left = unit_rnd() % 4;
 
+				/* a backlog is seen after its first 1 ms */
+				if (left && !d.since_ns) {
+					dualpi2_drain_sent(&d, len, true, now);
+					now += unit_between(MS, 2 * MS);
+				}
 				dualpi2_drain_sent(&d, len, left, now);
 				now += gap;
 				ns += left ? gap : 0;
@@ -854,6 +1113,7 @@ static void drain_rate_of_a_link_that_stood_still_is_bounded(void)
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct dualpi2_drain d = {};
 
+		dualpi2_drain_sent(&d, 60, true, SEC - MS);
 		dualpi2_drain_sent(&d, 8000000, true, SEC);
 		dualpi2_drain_update(&d, SEC + cases[i].busy_ns);
 		CHECK_EQ(d.ns_per_byte_q20, cases[i].want);
@@ -867,6 +1127,7 @@ static void drain_rate_of_any_link_stays_in_bounds(void)
 	int i, k;
 
 	/* at once: the rate is finite, and dividing by it is safe */
+	dualpi2_drain_sent(&d, 1514, true, SEC - MS);
 	for (i = 0; i < 100; i++)
 		dualpi2_drain_sent(&d, 1514, true, SEC);
 	dualpi2_drain_update(&d, SEC);
@@ -1548,6 +1809,9 @@ static void tolerate_no_bursts_with_a_step_in_packets(void)
 	struct dualpi2_config cfg = unit_config();
 	struct dualpi2_params p = unit_params(&cfg);
 
+	CHECK_EQ(p.burst_max_ns, 0);
+	cfg.burst_max_us = 5000;
+	p = unit_params(&cfg);
 	CHECK_EQ(p.burst_max_ns, 5 * MS);
 	cfg.step_thresh_pkts = 5;
 	p = unit_params(&cfg);
@@ -1594,28 +1858,55 @@ static void nqb_is_what_the_list_says_and_not_l4s(void)
 					}
 }
 
+static u32 nqb_of(u64 rate, u32 mtu_bytes)
+{
+	return dualpi2_nqb_bytes(dualpi2_ns_per_byte_q20(rate), mtu_bytes);
+}
+
 static void nqb_limit_is_ten_milliseconds_of_the_rate(void)
 {
-	u64 most;
 	int i;
 
-	CHECK_EQ(dualpi2_nqb_bytes(0), 15140);
-	CHECK_EQ(dualpi2_nqb_bytes(dualpi2_ns_per_byte_q20(5000000)), 50000);
-	CHECK_EQ(dualpi2_nqb_bytes(dualpi2_ns_per_byte_q20(1000)), 3028);
-	CHECK_EQ(dualpi2_nqb_bytes(dualpi2_ns_per_byte_q20(302800)), 3028);
-	CHECK_NEAR(dualpi2_nqb_bytes(dualpi2_ns_per_byte_q20(302900)), 3029, 1);
-	most = dualpi2_ns_per_byte_q20(DUALPI2_BANDWIDTH_MAX);
-	CHECK_NEAR(dualpi2_nqb_bytes(most), 1250000000, 125000);
-	CHECK_EQ(dualpi2_nqb_bytes(1 << 20), 10000000);	/* 1 ns a byte */
+	CHECK_EQ(nqb_of(5000000, 1514), 50000);
+	CHECK_NEAR(nqb_of(302900, 1514), 3029, 1);
+	CHECK_NEAR(nqb_of(DUALPI2_BANDWIDTH_MAX, 1514), 1250000000, 125000);
+	CHECK_EQ(dualpi2_nqb_bytes(1 << 20, 1514), 10000000);	/* 1 ns a byte */
 	/* A link that was seen may be faster than any that can be set. */
-	CHECK_EQ(dualpi2_nqb_bytes(1), INT32_MAX);
+	CHECK_EQ(dualpi2_nqb_bytes(1, 1514), INT32_MAX);
 	for (i = 0; i < 20000; i++) {
 		u64 rate = link_any_rate(), want = rate / 100;
+		u32 mtu = unit_between(68, 9018);
 
-		want = want < 3028 ? 3028 : want;
-		CHECK_NEAR(dualpi2_nqb_bytes(dualpi2_ns_per_byte_q20(rate)),
-			   want, 1 + want / 10000);
+		want = want < 2 * mtu ? 2 * mtu : want;
+		CHECK_NEAR(nqb_of(rate, mtu), want, 1 + want / 10000);
 	}
+}
+
+/* Two packets have room at any rate, those with a VLAN tag and jumbo frames, too. */
+static void nqb_limit_has_room_for_two_packets_of_the_mtu(void)
+{
+	static const struct { u32 mtu, want; } rows[] = {
+		{ 1, 10 }, { 68, 136 }, { 1514, 3028 }, { 1518, 3036 },
+		{ 9014, 18028 }, { 65550, 131100 },
+		{ 1073741823, 2147483646 }, { 1073741824, 2147483646 },
+		{ INT32_MAX, 2147483646 }, { U32_MAX, 2147483646 },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		CHECK_EQ(nqb_of(1000, rows[i].mtu), rows[i].want);
+		CHECK_EQ(dualpi2_nqb_bytes(1, rows[i].mtu), INT32_MAX);
+	}
+	CHECK_EQ(nqb_of(302800, 1514), 3028);
+	CHECK_EQ(nqb_of(303600, 1518), 3036);
+}
+
+/* 0, and the kernel glue has the delay of the L4S queue decide. */
+static void nqb_limit_without_a_rate_is_none(void)
+{
+	CHECK_EQ(dualpi2_nqb_bytes(0, 1), 0);
+	CHECK_EQ(dualpi2_nqb_bytes(0, 1514), 0);
+	CHECK_EQ(dualpi2_nqb_bytes(0, U32_MAX), 0);
 }
 
 static void link_rate_for_reports_is_the_rate(void)
@@ -1656,64 +1947,261 @@ static void link_options_reach_the_parameters(void)
 	CHECK(p.link.overhead_bytes == -17, "%d", p.link.overhead_bytes);
 	CHECK_EQ(p.link.mpu_bytes, 99);
 	CHECK_EQ(p.link.ingress, true);
+	/* until the kernel glue knows that timers are exact */
+	CHECK_EQ(p.link.late_max_ns, DUALPI2_LATE_MAX_NS);
 }
 
-static void limit_follows_the_rate(void)
+/* Limits as the kernel glue asks for them: of a shaper, or of a rate that was seen. */
+struct limits {
+	u32 pkts;
+	u32 memory;
+};
+
+static struct limits limits_of(const struct dualpi2_config *cfg, u64 rate,
+			       u32 mtu_bytes, u32 target_ns)
+{
+	u64 ns_per_byte_q20 = dualpi2_ns_per_byte_q20(rate);
+
+	return (struct limits) {
+		dualpi2_limit_pkts(cfg, ns_per_byte_q20, target_ns),
+		dualpi2_memory_limit_bytes(cfg, mtu_bytes, ns_per_byte_q20,
+					   target_ns),
+	};
+}
+
+static void limit_of_a_shaper_follows_its_rate(void)
 {
 	static const struct {
 		u64 rate;
-		u32 pkts, memory, memory_9014;
+		u32 target_ms, pkts, memory, memory_9014;
 	} cases[] = {
-		/* 250 ms in packets of 64 bytes; twice 250 ms of bytes */
-		{ 0, 10000, 30280000, 180280000 },
-		{ 1000, 1000, 193792, 1153792 },
-		{ 125000, 1000, 193792, 1153792 },
-		{ 256000, 1000, 193792, 1153792 },
-		{ 256256, 1001, 193792, 1153792 },
-		{ 387584, 1514, 193792, 1153792 },
-		{ 387586, 1514, 193793, 1153792 },
-		{ 5000000, 19531, 2500000, 2500000 },
-		{ 1250000000, 4882812, 625000000, 625000000 },
-		{ 125000000000, 488281250, 4294967295, 4294967295 },
+		/* 256 pairs of the MTU, 1000 packets */
+		{ 1000, 15, 1000, 775168, 4615168 },
+		{ 125000, 15, 1000, 775168, 4615168 },
+		{ 256000, 15, 1000, 775168, 4615168 },
+		/* 250 ms: 64075 bytes are 1001 packets */
+		{ 256300, 15, 1001, 775168, 4615168 },
+		{ 1550336, 15, 6056, 775168, 4615168 },
+		{ 1550340, 15, 6056, 775170, 4615168 },
+		{ 5000000, 15, 19531, 2500000, 4615168 },
+		{ 50000000, 15, 195312, 25000000, 25000000 },
+		/* from 67 MB/s up, 16 MiB */
+		{ 67108000, 15, 262140, 33554000, 33554000 },
+		{ 67108864, 15, 262144, 33554432, 33554432 },
+		{ 80000000, 15, 262144, 33554432, 33554432 },
+		{ 500000000, 15, 262144, 33554432, 33554432 },
+		/* from 559 MB/s up, twice the target */
+		{ 1000000000, 15, 468750, 60000000, 60000000 },
+		/* at any rate, where the target is above 125 ms */
+		{ 5000000, 125, 19531, 2500000, 4615168 },
+		{ 5000000, 126, 19687, 2520000, 4615168 },
+		{ 5000000, 1000, 156250, 20000000, 20000000 },
+		{ 1000000000, 4000, 125000000, U32_MAX, U32_MAX },
+		{ 8000, 4000, 1000, 775168, 4615168 },
+		{ 80000, 4000, 10000, 1280000, 4615168 },
 	};
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct dualpi2_config cfg = unit_config();
+		u32 target_ns = cases[i].target_ms * MS;
+		struct limits got;
 
 		cfg.bandwidth = cases[i].rate;
-		CHECK_EQ(dualpi2_limit_pkts(&cfg), cases[i].pkts);
-		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 1514),
-			 cases[i].memory);
-		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 9014),
-			 cases[i].memory_9014);
-		/* What the user says counts. */
-		cfg.memory_limit_is_set = true;
-		cfg.memory_limit_bytes = 77;
-		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 1514), 77);
-		CHECK_EQ(dualpi2_limit_pkts(&cfg), cases[i].pkts);
-		cfg.limit_is_set = true;
-		cfg.limit_pkts = 3;
-		CHECK_EQ(dualpi2_limit_pkts(&cfg), 3);
-		cfg.memory_limit_is_set = false;
-		CHECK_EQ(dualpi2_limit_pkts(&cfg), 3);
-		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 1514), 3 * 2 * 1514);
+		/* Times of a byte are rounded, to 2^-20 ns. */
+		got = limits_of(&cfg, cfg.bandwidth, 1514, target_ns);
+		CHECK_NEAR(got.pkts, cases[i].pkts, cases[i].pkts / 1000000);
+		CHECK_NEAR(got.memory, cases[i].memory,
+			   cases[i].memory / 1000000);
+		got = limits_of(&cfg, cfg.bandwidth, 9014, target_ns);
+		CHECK_NEAR(got.memory, cases[i].memory_9014,
+			   cases[i].memory_9014 / 1000000);
 	}
 }
 
-static void limit_of_any_rate_and_mtu_does_not_wrap(void)
+/* Without a shaper a rate that was seen raises the limits and never lowers them. */
+static void limit_without_a_shaper_is_raised_by_the_rate(void)
+{
+	static const struct {
+		u64 rate;
+		u32 target_ms, pkts, memory;
+	} cases[] = {
+		{ 0, 15, 10000, 30280000 },
+		{ 1000, 15, 10000, 30280000 },
+		{ 125000000, 15, 58593, 30280000 },
+		/* 640 kB in 30 ms are 10000 packets */
+		{ 21333333, 15, 10000, 30280000 },
+		{ 21335500, 15, 10001, 30280000 },
+		/* 60 ms are 30.28 MB at 504.7 MB/s */
+		{ 504000000, 15, 236250, 30280000 },
+		{ 1000000000, 15, 468750, 60000000 },
+		{ 1000000000, 1, 31250, 30280000 },
+		{ 0, 4000, 10000, 30280000 },
+		{ 100000000000, 4000, U32_MAX, U32_MAX },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct dualpi2_config cfg = unit_config();
+		struct limits got = limits_of(&cfg, cases[i].rate, 1514,
+					      cases[i].target_ms * MS);
+
+		CHECK_NEAR(got.pkts, cases[i].pkts, 1 + cases[i].pkts / 10000);
+		CHECK_NEAR(got.memory, cases[i].memory,
+			   cases[i].memory / 10000);
+		if (cases[i].pkts == 10000)
+			CHECK_EQ(got.pkts, 10000);
+		if (cases[i].memory == 30280000)
+			CHECK_EQ(got.memory, 30280000);
+	}
+}
+
+/* What the user says counts, with a shaper and without. */
+static void limit_given_by_the_user_is_kept(void)
+{
+	static const u64 rates[] = { 0, 1000, 5000000, 125000000000 };
+	u32 i;
+	int shaped;
+
+	for (shaped = 0; shaped < 2; shaped++)
+	for (i = 0; i < ARRAY_SIZE(rates); i++) {
+		struct dualpi2_config cfg = unit_config();
+		u32 pkts;
+
+		cfg.bandwidth = shaped ? rates[i] : 0;
+		pkts = limits_of(&cfg, rates[i], 1514, 15 * MS).pkts;
+		/* memory alone: packets as before */
+		cfg.memory_limit_is_set = true;
+		cfg.memory_limit_bytes = 77;
+		CHECK_EQ(limits_of(&cfg, rates[i], 1514, 15 * MS).memory, 77);
+		CHECK_EQ(limits_of(&cfg, rates[i], 1514, 15 * MS).pkts, pkts);
+		/* both */
+		cfg.limit_is_set = true;
+		cfg.limit_pkts = 3;
+		CHECK_EQ(limits_of(&cfg, rates[i], 1514, 15 * MS).memory, 77);
+		CHECK_EQ(limits_of(&cfg, rates[i], 1514, 15 * MS).pkts, 3);
+		/* packets alone: two MTU of memory for each */
+		cfg.memory_limit_is_set = false;
+		CHECK_EQ(limits_of(&cfg, rates[i], 1514, 15 * MS).pkts, 3);
+		CHECK_EQ(limits_of(&cfg, rates[i], 1514, 15 * MS).memory,
+			 3 * 2 * 1514);
+		cfg.limit_pkts = U32_MAX;
+		CHECK_EQ(limits_of(&cfg, rates[i], 1514, 15 * MS).memory,
+			 U32_MAX);
+	}
+}
+
+/* 15 ms in packets of 1514 bytes, whose memory is 2304 bytes in most drivers and
+ * counts as two MTU here, do not fill the queues, or p' would never rise.
+ */
+static void limit_at_10_and_100_gbit_has_room_for_the_target(void)
+{
+	static const u64 rates[] = { 1250000000, 12500000000 };
+	u32 i;
+	int shaped;
+
+	for (shaped = 0; shaped < 2; shaped++)
+	for (i = 0; i < ARRAY_SIZE(rates); i++) {
+		struct dualpi2_config cfg = unit_config();
+		u64 pkts = rates[i] * 15 / 1000 / 1514;
+		struct limits got;
+
+		cfg.bandwidth = shaped ? rates[i] : 0;
+		got = limits_of(&cfg, rates[i], 1514, 15 * MS);
+		CHECK(got.pkts > pkts, "%u packets, 15 ms are %llu", got.pkts,
+		      (ull)pkts);
+		CHECK(got.memory > pkts * 3028, "%u bytes, 15 ms are %llu",
+		      got.memory, (ull)pkts * 3028);
+		/* 24 ns of 1 s, at most, are lost to the rounding of the rate */
+		CHECK(got.pkts <= rates[i] * 3 / 100 / 64 * 1.0001,
+		      "%u packets", got.pkts);
+	}
+}
+
+/* By the definition, in long double. */
+static void limit_of_any_rate_target_and_mtu_does_not_wrap(void)
+{
+	int i;
+
+	for (i = 0; i < 100000; i++) {
+		struct dualpi2_config cfg = unit_config();
+		u32 mtu = unit_any(60, INT32_MAX);
+		u32 target_ns = unit_any(1000, U32_MAX);
+		u64 rate = link_any_rate();
+		bool shaped = unit_rnd() & 1;
+		long double exact, bytes, pkts, memory, two = 2.0L * target_ns;
+		struct limits got;
+
+		cfg.bandwidth = shaped ? rate : 0;
+		/* the rate that its time of a byte stands for */
+		exact = 1e9L * (1 << 20) / dualpi2_ns_per_byte_q20(rate);
+		bytes = exact * two / 1e9L;
+		if (shaped) {
+			long double quarter = exact / 4;
+
+			if (quarter > 16777216)
+				quarter = 16777216;
+			if (bytes < quarter)
+				bytes = quarter;
+		}
+		pkts = bytes / 64;
+		memory = 2 * bytes;
+		if (pkts < (shaped ? 1000 : 10000))
+			pkts = shaped ? 1000 : 10000;
+		if (memory < 2.0L * mtu * (shaped ? 256 : 10000))
+			memory = 2.0L * mtu * (shaped ? 256 : 10000);
+		pkts = pkts > U32_MAX ? U32_MAX : pkts;
+		memory = memory > U32_MAX ? U32_MAX : memory;
+		got = limits_of(&cfg, rate, mtu, target_ns);
+		CHECK(fabsl(got.pkts - pkts) < 1.01L, "%u packets, want %Lf",
+		      got.pkts, pkts);
+		CHECK(fabsl(got.memory - memory) < 2.01L, "%u bytes, want %Lf",
+		      got.memory, memory);
+	}
+}
+
+/* To the byte, and whole ones: 250 ms, 16 MiB from 14.9 ns a byte down, twice the
+ * target from 1.8 ns down.
+ */
+static void limit_in_bytes_is_exact(void)
 {
 	int i;
 
 	for (i = 0; i < 20000; i++) {
-		struct dualpi2_config cfg = unit_config();
-		u32 mtu = unit_any(60, INT32_MAX);
-		u64 least = 128ULL * mtu, want;
+		u64 slow = unit_between(15 << 20, 1000 << 20);
+		u64 fast = unit_between(1 << 13, 1 << 20);
 
-		cfg.bandwidth = link_any_rate();
-		want = cfg.bandwidth / 2 > least ? cfg.bandwidth / 2 : least;
-		want = want > U32_MAX ? U32_MAX : want;
-		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, mtu), want);
+		CHECK_EQ(dualpi2_limit_bytes(slow, 15 * MS),
+			 (250 * MS << 20) / slow);
+		CHECK_EQ(dualpi2_limit_bytes(fast, 15 * MS),
+			 (30 * MS << 20) / fast);
+	}
+	CHECK_EQ(dualpi2_limit_bytes(14 << 20, 15 * MS), 16777216);
+	CHECK_EQ(dualpi2_limit_bytes(2 << 20, 15 * MS), 16777216);
+}
+
+/* 1 Tbit/s and 4.29 s, the greatest of both, are 1.07 * 10^12 bytes. */
+static void limit_of_the_greatest_rate_and_target_does_not_wrap(void)
+{
+	u64 ns_per_byte_q20 = dualpi2_ns_per_byte_q20(DUALPI2_BANDWIDTH_MAX);
+	struct dualpi2_config cfg = unit_config();
+	u64 bytes = dualpi2_limit_bytes(ns_per_byte_q20, U32_MAX);
+	int shaped;
+
+	CHECK_NEAR(bytes, 1073741823750, 1073741823750 / 10000);
+	for (shaped = 0; shaped < 2; shaped++) {
+		cfg.bandwidth = shaped ? DUALPI2_BANDWIDTH_MAX : 0;
+		CHECK_EQ(dualpi2_limit_pkts(&cfg, ns_per_byte_q20, U32_MAX),
+			 U32_MAX);
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, U32_MAX,
+						    ns_per_byte_q20, U32_MAX),
+			 U32_MAX);
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 60, ns_per_byte_q20,
+						    U32_MAX), U32_MAX);
+		/* A link that was seen may be faster still. */
+		CHECK_EQ(dualpi2_limit_pkts(&cfg, 1, U32_MAX), U32_MAX);
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 60, 1, U32_MAX),
+			 U32_MAX);
 	}
 }
 
@@ -1732,6 +2220,7 @@ static const struct unit_test link_tests[] = {
 	TEST(clock_of_huge_packets_is_bounded),
 	TEST(clock_idle_time_gives_no_burst),
 	TEST(clock_late_packets_are_made_up_for_up_to_a_bound),
+	TEST(clock_with_exact_timers_catches_up_on_one_millisecond),
 	TEST(clock_any_interval_holds_the_rate_and_one_packet),
 	TEST(clock_without_shaper_never_waits),
 	TEST(clock_change_neither_stalls_nor_bursts),
@@ -1745,6 +2234,11 @@ static const struct unit_test link_tests[] = {
 	TEST(clock_is_the_cause_unless_packets_leave_late),
 	TEST(egress_drops_owe_nothing),
 	TEST(ingress_turned_off_forgives),
+	TEST(drain_rate_of_bursts_is_not_seen),
+	TEST(drain_rate_of_a_standing_backlog_is_that_of_the_link),
+	TEST(drain_rate_counts_after_the_first_millisecond),
+	TEST(drain_begin_that_wraps_is_harmless),
+	TEST(drain_bytes_that_wrap_are_harmless),
 	TEST(drain_rate_is_seen_of_queues_that_hold_packets),
 	TEST(drain_rate_follows_the_link),
 	TEST(drain_rate_of_queues_that_never_hold_two_is_unknown),
@@ -1777,8 +2271,15 @@ static const struct unit_test link_tests[] = {
 	TEST(tolerate_no_bursts_with_a_step_in_packets),
 	TEST(nqb_is_what_the_list_says_and_not_l4s),
 	TEST(nqb_limit_is_ten_milliseconds_of_the_rate),
+	TEST(nqb_limit_has_room_for_two_packets_of_the_mtu),
+	TEST(nqb_limit_without_a_rate_is_none),
 	TEST(link_rate_for_reports_is_the_rate),
 	TEST(link_options_reach_the_parameters),
-	TEST(limit_follows_the_rate),
-	TEST(limit_of_any_rate_and_mtu_does_not_wrap),
+	TEST(limit_of_a_shaper_follows_its_rate),
+	TEST(limit_without_a_shaper_is_raised_by_the_rate),
+	TEST(limit_given_by_the_user_is_kept),
+	TEST(limit_at_10_and_100_gbit_has_room_for_the_target),
+	TEST(limit_of_any_rate_target_and_mtu_does_not_wrap),
+	TEST(limit_in_bytes_is_exact),
+	TEST(limit_of_the_greatest_rate_and_target_does_not_wrap),
 };

@@ -521,6 +521,210 @@ static void report_storm_keeps_the_period_and_adds_up(void)
 	CHECK_EQ(total, v.overload_total_ns);
 }
 
+/* ---- where overload may begin ---- */
+
+/* A link of a rate, p' of the last update, and a delay then. */
+static void overload_link(const struct dualpi2_config *cfg,
+			  struct dualpi2_params *p, struct dualpi2_vars *v,
+			  u64 bit_per_s)
+{
+	*p = unit_params(cfg);
+	*v = unit_vars(p);
+	dualpi2_set_target(p, v, dualpi2_ns_per_byte_q20(bit_per_s / 8), 1514);
+}
+
+/* An update that finds a delay that did not change since the last one. */
+static void overload_update(const struct dualpi2_params *p,
+			    struct dualpi2_vars *v, u64 delay_ns, u64 now_ns)
+{
+	v->delay_ns = delay_ns;
+	v->updated_ns = now_ns - p->tupdate_ns;
+	dualpi2_pi_update(p, v, delay_ns, now_ns);
+}
+
+/* 128 packets of 1514 bytes take 155 ms at 10 Mbit/s; on slow links, from 1 Mbit/s
+ * down, it is 256, which take 48 s at 64 kbit/s.
+ */
+static void overload_begins_with_a_delay_of_128_or_256_packets_only(void)
+{
+	static const struct { u64 bit_per_s, delay_ns; } rows[] = {
+		{ 8000, 387584 * MS }, { 64000, 48448 * MS },
+		{ 1000000, 3100672000 }, { 10000000, 155033600 },
+		{ 100000000, 15503360 },
+	};
+	unsigned int i, drop;
+	int n;
+
+	for (drop = 0; drop < 2; drop++)
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct dualpi2_config cfg = unit_config();
+		struct dualpi2_params p;
+		struct dualpi2_vars v;
+		u64 now = SEC;
+
+		cfg.drop_overload = drop;
+		cfg.coupling = 2 + drop;
+		overload_link(&cfg, &p, &v, rows[i].bit_per_s);
+		for (n = 0; n < 14000; n++) {
+			overload_update(&p, &v, rows[i].delay_ns - 1, now);
+			CHECK(v.base_q32 < p.enter_q32, "p' %llu at %llu bit/s",
+			      (ull)v.base_q32, (ull)rows[i].bit_per_s);
+			now += 16 * MS;
+		}
+		CHECK_EQ(v.base_q32, p.enter_q32 - 1);
+		CHECK_EQ(v.overload_count, 0);
+		CHECK_EQ(v.coupled_q32, cfg.coupling * (p.enter_q32 - 1));
+		/* p' falls from there as from anywhere */
+		overload_update(&p, &v, 0, now);
+		CHECK_NEAR(v.base_q32, p.enter_q32 - 11540474ULL * 15 * MS / (1 << 24),
+			   3);
+		v.base_q32 = p.enter_q32 - 1;
+		overload_update(&p, &v, rows[i].delay_ns, now + 16 * MS);
+		CHECK(v.overload && v.base_q32 >= p.enter_q32, "at %llu bit/s",
+		      (ull)rows[i].bit_per_s);
+		CHECK_EQ(v.overload_since_ns, now + 16 * MS);
+		CHECK_EQ(v.overload_count, 1);
+	}
+}
+
+/* Any packet below 1514 bytes is a shorter time. */
+static void overload_delay_follows_a_small_mtu(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p = unit_params(&cfg);
+	struct dualpi2_vars v = unit_vars(&p);
+	u64 ns_per_byte_q20 = dualpi2_ns_per_byte_q20(125000);
+
+	dualpi2_set_target(&p, &v, ns_per_byte_q20, 500);	/* 4 ms */
+	v.base_q32 = p.enter_q32 - 1;
+	overload_update(&p, &v, 512 * MS - 1, SEC);
+	CHECK(!v.overload, "below 128 packets");
+	overload_update(&p, &v, 512 * MS, SEC);
+	CHECK(v.overload, "at 128 packets");
+	v = unit_vars(&p);
+	dualpi2_set_target(&p, &v, ns_per_byte_q20, 9014);
+	CHECK_EQ(v.packet_ns, 12112000);
+}
+
+/* Any overload lasts long enough for the rate to be observed. */
+static void overload_of_an_unknown_rate_does_not_begin(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p;
+	struct dualpi2_vars v;
+
+	overload_link(&cfg, &p, &v, 0);
+	CHECK_EQ(v.packet_ns, U32_MAX);
+	v.base_q32 = ONE;
+	overload_update(&p, &v, 3600 * SEC, SEC);
+	CHECK(!v.overload && v.base_q32 == p.enter_q32 - 1, "begun");
+}
+
+/* The single queue of pi2, which has no link. */
+static void overload_without_a_link_begins_at_any_delay(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p = unit_params(&cfg);
+	struct dualpi2_vars v = unit_vars(&p);
+
+	CHECK_EQ(v.packet_ns, 0);
+	v.base_q32 = p.enter_q32 - 1;
+	overload_update(&p, &v, 15 * MS + 10, SEC);
+	CHECK(v.overload, "not at 15 ms");
+}
+
+/* Up to 10 s after the end, which is when p' fell below the threshold. */
+static void overload_that_was_recent_begins_at_any_delay(void)
+{
+	static const u64 begins[] = { 0, 1, SEC, 1ULL << 40, 1ULL << 62 };
+	static const u64 lengths[] = { 0, 1, 100 * MS, 100 * SEC };
+	unsigned int i, k;
+
+	for (i = 0; i < ARRAY_SIZE(begins); i++)
+	for (k = 0; k < ARRAY_SIZE(lengths); k++) {
+		struct dualpi2_config cfg = unit_config();
+		struct dualpi2_vars v, then;
+		struct dualpi2_params p;
+		u64 end = begins[i] + lengths[k];
+
+		if (!end)	/* no update at time 0 sees p' fall */
+			continue;
+		overload_link(&cfg, &p, &v, 64000);
+		CHECK(!dualpi2_overload_may_begin(&v, 0, begins[i]), "never was");
+		/* earlier ones, of an hour */
+		v.overload_total_ns = 3600 * SEC;
+		v.overload_count = 7;
+		overload_at(&p, &v, p.enter_q32, begins[i]);
+		CHECK(dualpi2_overload_may_begin(&v, 0, begins[i]), "is now");
+		CHECK(dualpi2_overload_may_begin(&v, 0, begins[i] + 3600 * SEC),
+		      "is still");
+		overload_at(&p, &v, 0, end);
+		overload_at(&p, &v, 0, end + 128 * MS);
+		CHECK(!v.overload, "under way");
+		CHECK_EQ(v.overload_last_ns, lengths[k]);
+		CHECK(dualpi2_overload_may_begin(&v, 0, end + 128 * MS), "at once");
+
+		then = v;
+		v.base_q32 = p.enter_q32 - 1;
+		overload_update(&p, &v, 500 * MS, end + 10 * SEC - 1);
+		CHECK(v.overload, "less than 10 s later");
+		CHECK_EQ(v.overload_count, 9);
+
+		v = then;
+		v.base_q32 = p.enter_q32 - 1;
+		overload_update(&p, &v, 500 * MS, end + 10 * SEC);
+		CHECK(!v.overload, "10 s later");
+		CHECK_EQ(v.base_q32, p.enter_q32 - 1);
+
+		/* A reset does not make the senders others. */
+		v = then;
+		dualpi2_vars_init(&p, &v, 1514, end + SEC);
+		CHECK(dualpi2_overload_may_begin(&v, 0, end + SEC), "after reset");
+		CHECK(!dualpi2_overload_may_begin(&v, 0, end + 11 * SEC), "later");
+	}
+}
+
+/* What is under way goes on at any delay, and ends as ever. */
+static void overload_under_way_goes_on_at_any_delay(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p;
+	struct dualpi2_vars v;
+
+	overload_link(&cfg, &p, &v, 64000);
+	overload_at(&p, &v, ONE, SEC);
+	overload_update(&p, &v, 500 * MS, 20 * SEC);
+	CHECK(v.overload && v.base_q32 == ONE, "p' %llu", (ull)v.base_q32);
+	/* within the hold */
+	overload_at(&p, &v, p.enter_q32 - 1, 30 * SEC);
+	overload_update(&p, &v, 500 * MS, 30 * SEC + 127 * MS);
+	CHECK(v.overload && v.base_q32 >= p.enter_q32, "p' %llu",
+	      (ull)v.base_q32);
+	CHECK_EQ(v.overload_count, 1);
+	CHECK_EQ(v.overload_below_ns, 0);
+	overload_at(&p, &v, p.enter_q32 - 1, 40 * SEC);
+	overload_at(&p, &v, p.enter_q32 - 1, 40 * SEC + 128 * MS);
+	CHECK(!v.overload, "after the hold");
+	CHECK_EQ(v.overload_last_ns, 39 * SEC);
+}
+
+/* Other options, such as a greater k, do not ask for the delay. */
+static void overload_by_a_change_of_options_begins_at_any_delay(void)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p;
+	struct dualpi2_vars v;
+
+	overload_link(&cfg, &p, &v, 64000);
+	v.base_q32 = p.enter_q32 - 1;
+	overload_update(&p, &v, 500 * MS, SEC);
+	CHECK(!v.overload, "before");
+	cfg.coupling = 4;
+	p = unit_params(&cfg);
+	dualpi2_vars_derive(&p, &v, SEC);
+	CHECK(v.overload, "after");
+}
+
 static void overload_without_drop_holds_base_at_its_edge(void)
 {
 	u32 k;
@@ -611,7 +815,8 @@ static bool loop_dequeue(const struct dualpi2_params *p,
 		f->head++;
 		f->len--;
 		if (verdict < DUALPI2_DROP_AQM) {
-			unit_sent(p, v, queue, 1514, c->len, l->len);
+			dualpi2_sched_charge(p, v, queue, c->len,
+					     l->len, 1514);
 			sent[queue]++;
 			if (verdict != DUALPI2_PASS)
 				marks[queue]++;
@@ -832,6 +1037,13 @@ static const struct unit_test overload_tests[] = {
 	TEST(report_is_asked_for_when_its_time_is_over),
 	TEST(report_switched_on_tells_of_what_goes_on_only),
 	TEST(report_storm_keeps_the_period_and_adds_up),
+	TEST(overload_begins_with_a_delay_of_128_or_256_packets_only),
+	TEST(overload_delay_follows_a_small_mtu),
+	TEST(overload_of_an_unknown_rate_does_not_begin),
+	TEST(overload_without_a_link_begins_at_any_delay),
+	TEST(overload_that_was_recent_begins_at_any_delay),
+	TEST(overload_under_way_goes_on_at_any_delay),
+	TEST(overload_by_a_change_of_options_begins_at_any_delay),
 	TEST(overload_without_drop_holds_base_at_its_edge),
 	TEST(loop_below_overload_settles_at_the_excess),
 	TEST(loop_in_overload_drops_both_alike_at_the_excess),

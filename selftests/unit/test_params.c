@@ -23,7 +23,7 @@ static void config_default_is_that_of_rfc_and_paper(void)
 	CHECK_EQ(cfg.c_protection_pct, 10);
 	CHECK_EQ(cfg.ecn_mask, 1);
 	CHECK_EQ(cfg.signal, DUALPI2_SIGNAL_RECUR);
-	CHECK_EQ(cfg.burst_max_us, 5000);
+	CHECK_EQ(cfg.burst_max_us, 0);	/* no sender moves others' ramp */
 	CHECK_EQ(cfg.hist_c_us, 64);
 	CHECK_EQ(cfg.hist_l_us, 8);
 	CHECK_EQ(cfg.report_us, 1000000);
@@ -375,7 +375,8 @@ static void memory_default_matches_vectors(void)
 		struct dualpi2_config cfg = unit_config();
 
 		cfg.limit_pkts = vec_memory[i].limit;
-		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, vec_memory[i].mtu),
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, vec_memory[i].mtu, 0,
+						    15 * MS),
 			 vec_memory[i].want);
 	}
 }
@@ -386,7 +387,8 @@ static void memory_beyond_64_bits_is_the_greatest(void)
 	struct dualpi2_config cfg = unit_config();
 
 	cfg.limit_pkts = 2863311531U;
-	CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 3U << 30), U32_MAX);
+	CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 3U << 30, 0, 15 * MS),
+		 U32_MAX);
 }
 
 static void memory_set_by_user_ignores_limit_and_mtu(void)
@@ -399,9 +401,11 @@ static void memory_set_by_user_ignores_limit_and_mtu(void)
 
 		cfg.memory_limit_is_set = true;
 		cfg.memory_limit_bytes = bytes[i];
-		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 1514), bytes[i]);
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 1514, 0, 15 * MS),
+			 bytes[i]);
 		cfg.limit_pkts = U32_MAX;
-		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, U32_MAX), bytes[i]);
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, U32_MAX, 1, U32_MAX),
+			 bytes[i]);
 	}
 }
 

@@ -25,7 +25,7 @@ static enum dualpi2_queue sched_send(const struct dualpi2_params *p,
 {
 	enum dualpi2_queue queue = dualpi2_sched_pick(v, 1, 1);
 
-	dualpi2_sched_charge(p, v, queue, bytes[queue]);
+	dualpi2_sched_charge(p, v, queue, true, true, bytes[queue]);
 	return queue;
 }
 
@@ -275,47 +275,53 @@ static void sched_start_credit_default_is_eight_mtu(void)
 	      dualpi2_credit_start(&p, 68));
 }
 
-/* Credit counts what one queue sends while the other waits, and begins anew once
- * L4S has been empty.  Lengths here are left after sending.
+/* Credit counts what one queue sends while the other has a backlog, and what
+ * Classic sends alone, down to the start.  It starts again once both are empty.
  */
-static void sched_charges_while_both_wait(void)
+static void sched_charges_by_what_is_left(void)
 {
-	enum { KEEP, CHARGE, ANEW };
+	enum { KEEP, CHARGE, CHARGE_TO_START, START };
 	static const struct {
 		enum dualpi2_queue queue;
-		u32 c_pkts, l_pkts;
+		bool c_left, l_left;
 		int want;
 	} rows[] = {
-		{ DUALPI2_QUEUE_L, 0, 0, ANEW },	/* idle */
-		{ DUALPI2_QUEUE_L, 1, 0, CHARGE },	/* Classic waited */
-		{ DUALPI2_QUEUE_L, 0, 1, KEEP },	/* alone */
-		{ DUALPI2_QUEUE_L, 1, 1, CHARGE },
-		{ DUALPI2_QUEUE_L, 1000, 1000, CHARGE },
-		{ DUALPI2_QUEUE_C, 0, 0, ANEW },	/* idle */
-		{ DUALPI2_QUEUE_C, 1, 0, ANEW },	/* alone */
-		{ DUALPI2_QUEUE_C, 0, 1, CHARGE },	/* L4S waited */
-		{ DUALPI2_QUEUE_C, 1, 1, CHARGE },
-		{ DUALPI2_QUEUE_C, 1000, 1000, CHARGE },
+		{ DUALPI2_QUEUE_L, false, false, START },
+		{ DUALPI2_QUEUE_L, true, false, CHARGE },
+		{ DUALPI2_QUEUE_L, false, true, KEEP },
+		{ DUALPI2_QUEUE_L, true, true, CHARGE },
+		{ DUALPI2_QUEUE_C, false, false, START },
+		{ DUALPI2_QUEUE_C, true, false, CHARGE_TO_START },
+		{ DUALPI2_QUEUE_C, false, true, CHARGE },
+		{ DUALPI2_QUEUE_C, true, true, CHARGE },
 	};
-	unsigned int i, pct;
+	static const s32 credits[] = { 500, 0, -500, -1000000 };
+	static const u32 lengths[] = { 1, 777, 1345, 1346, 65535 };
+	unsigned int i, j, k, pct;
 
 	for (pct = 0; pct <= 100; pct += 10)
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+	for (i = 0; i < ARRAY_SIZE(rows); i++)
+	for (j = 0; j < ARRAY_SIZE(credits); j++)
+	for (k = 0; k < ARRAY_SIZE(lengths); k++) {
 		struct dualpi2_params p = sched_params(pct);
 		struct dualpi2_vars v = unit_vars(&p);
-		s32 before = rows[i].queue == DUALPI2_QUEUE_C ? 500 : -500;
-		s32 w = sched_weight(pct), want = before;
+		s32 w = sched_weight(pct), start = 1514 * (2 * w - 100);
+		s32 len = lengths[k], want = credits[j];
 
-		v.credit = before;
-		unit_sent(&p, &v, rows[i].queue, 777, rows[i].c_pkts,
-			  rows[i].l_pkts);
-		if (rows[i].want == ANEW)
-			want = 1514 * (2 * w - 100);
-		else if (rows[i].want == CHARGE)
+		v.credit = credits[j];
+		dualpi2_sched_charge(&p, &v, rows[i].queue, rows[i].c_left,
+				     rows[i].l_left, len);
+		if (rows[i].want == START)
+			want = start;
+		else if (rows[i].want != KEEP)
 			want += rows[i].queue == DUALPI2_QUEUE_L ?
-				777 * w : -777 * (100 - w);
-		CHECK(v.credit == want, "row %u, %u %%: credit %d, want %d", i,
-		      pct, v.credit, want);
+				len * w : -len * (100 - w);
+		if (rows[i].want == CHARGE_TO_START && want < start)
+			want = start;
+		CHECK(v.credit == want,
+		      "row %u, %u %%, %d bytes: credit %d, want %d", i, pct,
+		      len, v.credit, want);
+		CHECK(v.credit_start == start, "start %d", v.credit_start);
 	}
 }
 
@@ -342,7 +348,7 @@ static enum dualpi2_queue sched_sim_send(struct sched_sim *s, u32 bytes)
 
 	CHECK(s->len[queue], "picks an empty queue");
 	s->len[queue]--;
-	unit_sent(&s->p, &s->v, queue, bytes, s->len[0], s->len[1]);
+	dualpi2_sched_charge(&s->p, &s->v, queue, s->len[0], s->len[1], bytes);
 	return queue;
 }
 
@@ -458,6 +464,202 @@ static void sched_classic_share_holds_against_any_l4s_timing(void)
 	}
 }
 
+/* The rule of version 2.4: Classic that sends while L4S is empty resets credit. */
+static void sched_charge_2_4(const struct dualpi2_params *p,
+			     struct dualpi2_vars *v, enum dualpi2_queue queue,
+			     bool c_left, bool l_left, u32 bytes)
+{
+	if (queue == DUALPI2_QUEUE_L ? c_left : l_left)
+		v->credit += queue == DUALPI2_QUEUE_L ?
+			     (s32)bytes * p->c_weight :
+			     -(s32)bytes * p->l_weight;
+	else if (!l_left)
+		v->credit = v->credit_start;
+}
+
+typedef void sched_rule(const struct dualpi2_params *p, struct dualpi2_vars *v,
+			enum dualpi2_queue queue, bool c_left, bool l_left,
+			u32 bytes);
+
+/* Share of bytes, in percent, of a Classic queue that always has a backlog, against
+ * L4S in trains; one Classic packet leaves between two of them.
+ */
+static double sched_share_against_trains(sched_rule *charge, u32 pct,
+					 u32 c_bytes, u32 l_bytes, u32 train)
+{
+	struct dualpi2_params p = sched_params(pct);
+	struct dualpi2_vars v = unit_vars(&p);
+	double sent[DUALPI2_QUEUES] = { 0 };
+	u32 left, n = 0;
+
+	while (n < 100000) {
+		for (left = train; left; n++) {
+			enum dualpi2_queue queue = dualpi2_sched_pick(&v, 1, 1);
+			u32 bytes = queue == DUALPI2_QUEUE_C ? c_bytes : l_bytes;
+
+			left -= queue == DUALPI2_QUEUE_L;
+			charge(&p, &v, queue, true, left, bytes);
+			sent[queue] += bytes;
+		}
+		charge(&p, &v, DUALPI2_QUEUE_C, true, false, c_bytes);
+		sent[DUALPI2_QUEUE_C] += c_bytes;
+		n++;
+	}
+	return 100 * sent[DUALPI2_QUEUE_C] /
+	       (sent[DUALPI2_QUEUE_C] + sent[DUALPI2_QUEUE_L]);
+}
+
+/* An L4S sender that leaves its queue empty for one packet now and then takes
+ * nothing from a Classic queue of small packets.
+ */
+static void sched_small_classic_packets_keep_their_share_against_trains(void)
+{
+	static const struct { u32 train; double was, equal; } rows[] = {
+		{ 9, 0.47, 100.0 / 10 },
+		{ 8, 0.53, 100.0 / 9 },
+		{ 20, 5.96, 300.0 / 23 },
+	};
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		double was = sched_share_against_trains(sched_charge_2_4, 10, 64,
+							1514, rows[i].train);
+		double is = sched_share_against_trains(dualpi2_sched_charge, 10,
+						       64, 1514, rows[i].train);
+
+		CHECK(fabs(was - rows[i].was) < 0.005,
+		      "trains of %u: version 2.4 gave %.3f %%", rows[i].train,
+		      was);
+		CHECK(fabs(is - 10) <= 0.5, "trains of %u: %.3f %%",
+		      rows[i].train, is);
+		/* One packet in the pause is more than a tenth of eight or
+		 * nine, and of what remains of twenty after two turns.
+		 */
+		was = sched_share_against_trains(sched_charge_2_4, 10, 1514, 1514,
+						 rows[i].train);
+		is = sched_share_against_trains(dualpi2_sched_charge, 10, 1514,
+						1514, rows[i].train);
+		CHECK(fabs(is - was) < 0.000001 && fabs(is - rows[i].equal) < 0.005,
+		      "trains of %u: %.3f %%, was %.3f %%", rows[i].train, is,
+		      was);
+	}
+}
+
+/* Any weight, lengths and trains: at least the weight, as trains of that length go. */
+static void sched_trains_of_any_length_leave_classic_its_weight(void)
+{
+	int i;
+
+	for (i = 0; i < 100; i++) {
+		u32 pct = unit_between(1, 99), train = unit_between(1, 300);
+		u32 c_bytes = unit_between(64, 1514);
+		u32 l_bytes = unit_between(64, 1514);
+		double is = sched_share_against_trains(dualpi2_sched_charge,
+						       pct, c_bytes, l_bytes,
+						       train);
+
+		CHECK(is > pct - 0.5, "%u %%: %.3f %%, %u, %u bytes, %u a train",
+		      pct, is, c_bytes, l_bytes, train);
+	}
+}
+
+/* Packets of the MTU have the same credit as before, after any packet; shorter
+ * ones of one length have at least as much.
+ */
+static void sched_packets_of_the_mtu_are_sent_as_in_version_2_4(void)
+{
+	static const u32 lengths[] = { 1514, 1513, 576, 64 };
+	u32 pct, i, n;
+
+	for (pct = 0; pct <= 100; pct++)
+	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+		struct sched_sim s = sched_sim_start(pct);
+		u32 len = lengths[i];
+
+		for (n = 0; n < 3000; n++) {
+			bool c_left, l_left;
+			struct dualpi2_vars was = s.v;
+			enum dualpi2_queue queue;
+
+			s.len[0] += unit_rnd() % 3 == 0;
+			s.len[1] += unit_rnd() % 97 < pct;
+			if (!s.len[0] && !s.len[1])
+				continue;
+			queue = sched_sim_send(&s, len);
+			c_left = s.len[0];
+			l_left = s.len[1];
+			sched_charge_2_4(&s.p, &was, queue, c_left, l_left, len);
+			if (len == 1514 || pct >= 50)
+				CHECK(s.v.credit == was.credit,
+				      "%u %%: %d, was %d", pct, s.v.credit,
+				      was.credit);
+			else
+				CHECK(s.v.credit >= was.credit,
+				      "%u %%: %d, was %d", pct, s.v.credit,
+				      was.credit);
+		}
+	}
+}
+
+/* What Classic sends alone is no claim, however much it is, nor a debt. */
+static void sched_classic_alone_comes_back_to_the_start(void)
+{
+	struct sched_sim s = sched_sim_start(10);
+	int i;
+
+	s.len[0] = 1000;
+	s.v.credit = 15140;
+	/* (15140 + 121120) / (64 * 90) packets are 23.7 */
+	for (i = 1; i <= 23; i++) {
+		CHECK_EQ(sched_sim_send(&s, 64), DUALPI2_QUEUE_C);
+		CHECK(s.v.credit == 15140 - i * 5760, "%d", s.v.credit);
+	}
+	for (; i < 900; i++) {
+		CHECK_EQ(sched_sim_send(&s, 64), DUALPI2_QUEUE_C);
+		CHECK(s.v.credit == -121120, "%d", s.v.credit);
+	}
+	/* the longest of all, from the greatest credit and from the least */
+	s = sched_sim_start(1);
+	s.len[0] = 3;
+	s.v.credit = 99 << 24;
+	sched_sim_send(&s, U32_MAX);
+	CHECK(s.v.credit == 0, "%d", s.v.credit);
+	sched_sim_send(&s, U32_MAX);
+	CHECK(s.v.credit == -1514 * 98, "%d", s.v.credit);
+	s = sched_sim_start(1);
+	s.len[0] = 2;
+	s.v.credit = -(99 << 24);
+	sched_sim_send(&s, U32_MAX);
+	CHECK(s.v.credit == -1514 * 98, "%d", s.v.credit);
+}
+
+/* Any pattern of arrivals, any lengths, any MTU: within 99 * 2^24 either way. */
+static void sched_any_arrivals_of_any_length_never_overflow_credit(void)
+{
+	u32 pct, n;
+
+	for (pct = 0; pct <= 100; pct++) {
+		struct sched_sim s = sched_sim_start(pct);
+
+		dualpi2_vars_init(&s.p, &s.v, unit_any(1, U32_MAX), 0);
+		for (n = 0; n < 3000; n++) {
+			s.len[0] += unit_rnd() % 3;
+			s.len[1] += unit_rnd() % 3;
+			while ((s.len[0] || s.len[1]) && unit_rnd() % 3) {
+				sched_sim_send(&s, unit_rnd() % 2 ? U32_MAX :
+						   unit_any(0, U32_MAX));
+				CHECK(s.v.credit <= 99 << 24 &&
+				      s.v.credit >= -(99 << 24), "credit %d",
+				      s.v.credit);
+			}
+			/* another MTU, as a device may have at any time */
+			if (unit_rnd() % 16 == 0)
+				s.v.credit_start =
+					dualpi2_credit_start(&s.p, unit_any(1, U32_MAX));
+		}
+	}
+}
+
 static const struct unit_test sched_tests[] = {
 	TEST(sched_pick_is_work_conserving),
 	TEST(sched_even_credit_favours_l4s),
@@ -467,10 +669,15 @@ static const struct unit_test sched_tests[] = {
 	TEST(sched_l4s_packet_waits_for_bounded_classic_bytes),
 	TEST(sched_default_weight_sends_nine_to_one),
 	TEST(sched_any_length_never_overflows_credit),
-	TEST(sched_charges_while_both_wait),
+	TEST(sched_charges_by_what_is_left),
 	TEST(sched_any_arrivals_bound_wait_and_credit),
 	TEST(sched_l4s_burst_after_pause_is_not_interrupted),
 	TEST(sched_classic_share_holds_against_any_l4s_timing),
+	TEST(sched_small_classic_packets_keep_their_share_against_trains),
+	TEST(sched_trains_of_any_length_leave_classic_its_weight),
+	TEST(sched_packets_of_the_mtu_are_sent_as_in_version_2_4),
+	TEST(sched_classic_alone_comes_back_to_the_start),
+	TEST(sched_any_arrivals_of_any_length_never_overflow_credit),
 	TEST(sched_start_credit_matches_vectors),
 	TEST(sched_start_credit_default_is_eight_mtu),
 };

@@ -189,14 +189,4 @@ static struct dualpi2_vars unit_vars(const struct dualpi2_params *p)
 	return v;
 }
 
-/* A packet is sent; so many packets are left in each queue. */
-__attribute__((unused))
-static void unit_sent(const struct dualpi2_params *p, struct dualpi2_vars *v,
-		      enum dualpi2_queue queue, u32 bytes, u32 c_pkts,
-		      u32 l_pkts)
-{
-	if (dualpi2_sched_is_shared(v, queue, c_pkts, l_pkts))
-		dualpi2_sched_charge(p, v, queue, bytes);
-}
-
 #endif /* DUALPI2_UNIT_H */

@@ -65,7 +65,7 @@ class Families:
         self._add("gauge", "dualpi2_memory_limit_bytes", "Limit of the memory of the queued packets.", {},
                   sample.xstats.get("memory_limit"))
         for name, text in (("unparsed", "Packets without a readable IP header."),
-                           ("filter_dropped", "Packets that a tc filter disposed of."),
+                           ("filter_dropped", "Packets that a tc filter dropped."),
                            ("gso_failed", "GSO packets dropped because they could not be split."),
                            ("mark_failed", "Packets not set to CE though they should have been.")):
             self._add("counter", f"dualpi2_{name}_packets", text, {}, sample.ext.get(name))
@@ -103,9 +103,10 @@ class Families:
         self._add("counter", "dualpi2_nqb_dropped_packets", "Of these: dropped because of their own limit.", {},
                   found.get("nqb_dropped"))
         self._add("gauge", "dualpi2_nqb_limit_bytes", "Limit of these in the L4S queue, as in force.", {},
-                  found.get("nqb_limit_bytes"))
+                  found.get("nqb_limit_bytes") or None)
         self._add("gauge", "dualpi2_limit_packets", "Limit of both queues, as in force.", {}, found.get("limit_pkts"))
-        for name, text in (("burst", "Bursts of L4S packets that are tolerated now."),
+        for name, text in (("target", "Effective target of the queueing delay: on slow links above the option."),
+                           ("burst", "Bursts of L4S packets that are tolerated now."),
                            ("ramp_min", "Delay up to which the native L4S marker is silent now."),
                            ("ramp_max", "Delay beyond which the native L4S marker marks all now.")):
             value = found.get(name + "_ns")

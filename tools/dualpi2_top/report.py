@@ -86,7 +86,8 @@ def as_json(entries, unix_time):
             "total_interval": entry.interval.total if entry.interval else None,
             "probability": {name: entry.sample.probability(name) for name in ("p", "p_c", "p_cl")},
             "overload": entry.sample.overload or None,
-            "link": dict(entry.sample.link, drain_rate=entry.sample.link.get("drain_rate") or None)
+            "link": dict(entry.sample.link, **{name: entry.sample.link.get(name) or None
+                                               for name in ("drain_rate", "nqb_limit_bytes")})
             if entry.sample.link else None,
             "link_interval": entry.interval.link or None if entry.interval else None,
             "state": dict(entry.sample.xstats, **{name: entry.sample.ext[name] for name in stats.EXT_XSTATS[:4]
@@ -178,6 +179,8 @@ def link(sample):
     phrases = []
     if found.get("drain_rate"):
         phrases.append(f"link {bits(8 * found['drain_rate'])}")
+    if found.get("target_ns"):
+        phrases.append(f"target {delay(found['target_ns'])}")
     if "ramp_max_ns" in found:
         phrases.append(f"ramp {delay(found['ramp_min_ns'])} to {delay(found['ramp_max_ns'])}")
     if found.get("burst_ns"):

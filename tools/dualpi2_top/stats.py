@@ -40,7 +40,7 @@ DELAY_32 = ("unit_ns", "buckets", "generation", "pad")
 OVERLOAD = ("count", "total_ns", "start_ns", "duration_ns", "reports")
 OVERLOAD_32 = ("now", "pad")
 LINK = ("drain_rate", "throttled", "nqb_arrived", "nqb_dropped")
-LINK_32 = ("burst_ns", "ramp_min_ns", "ramp_max_ns", "limit_pkts", "nqb_limit_bytes", "pad")
+LINK_32 = ("burst_ns", "ramp_min_ns", "ramp_max_ns", "limit_pkts", "nqb_limit_bytes", "target_ns")
 LINK_COUNTERS = LINK[1:]
 
 # More buckets than could be needed for 2^64 ns: a number beyond it is not one.

@@ -27,28 +27,6 @@ typedef int (*extra_enqueue_t)(struct sk_buff *skb, struct Qdisc *sch,
 			       u64 now_ns, struct sk_buff **to_free);
 
 /**
- * typedef extra_longer_t - a packet that was just queued counts for more
- * @skb: the packet, the only one in the qdisc; its length is the new one already
- * @sch: the qdisc, whose backlog is the new one already
- * @bytes: what is to be added to the qdisc's own accounts of bytes; may be
- *	negative where a size table gives the parts more than the whole
- */
-typedef void (*extra_longer_t)(const struct sk_buff *skb, struct Qdisc *sch,
-			       s32 bytes);
-
-/**
- * extra_wire_bytes() - length of a packet for a shaper
- * @skb: a packet that is or was in the queue
- *
- * Of one that counts for more than it is, its own.
- */
-static inline u32 extra_wire_bytes(const struct sk_buff *skb)
-{
-	return (dualpi2_cb(skb)->flags & DUALPI2_CB_LONGER) ?
-	       skb->len : qdisc_pkt_len(skb);
-}
-
-/**
  * extra_enqueue_gso() - queue the segments of a GSO packet one by one
  * @skb: the packet, which is taken over; its control block, which each segment
  *	gets a copy of, is filled
@@ -56,17 +34,8 @@ static inline u32 extra_wire_bytes(const struct sk_buff *skb)
  * @now_ns: the time, for @enqueue
  * @to_free: where packets go that are dropped
  * @enqueue: queues one packet
- * @longer: told if a packet is to count for more
  * @failed: counts packets that could not be split and were dropped, which
  *	@enqueue never sees
- *
- * The parents are about to count one packet of the length that they know; they are
- * told the difference, before the return.
- *
- * One segment left of many, in a qdisc that was empty (@enqueue took no more),
- * counts as long as the whole: parents half-way up are empty as yet, and kernels
- * before 2025 do not stand an update by 0 packets there.  It is told from others by
- * DUALPI2_CB_LONGER.
  *
  * What is said to be GSO and is a single packet comes back from the split as it is,
  * and is queued so.  A list of packets (SKB_GSO_FRAGLIST) is its own first segment,
@@ -78,15 +47,13 @@ static inline u32 extra_wire_bytes(const struct sk_buff *skb)
  */
 static inline int extra_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 				    u64 now_ns, struct sk_buff **to_free,
-				    extra_enqueue_t enqueue,
-				    extra_longer_t longer, u64 *failed)
+				    extra_enqueue_t enqueue, u64 *failed)
 {
 	const struct dualpi2_cb cb = *dualpi2_cb(skb);
 	const unsigned int whole = qdisc_pkt_len(skb);
-	struct sk_buff *parts, *part, *next, *queued = NULL;
+	struct sk_buff *parts, *part, *next;
 	unsigned int bytes = 0, len;
 	int count = 0;
-	s32 more;
 
 	parts = dualpi2_split(skb);
 	if (IS_ERR(parts)) {
@@ -102,22 +69,12 @@ static inline int extra_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 		len = qdisc_pkt_len(part);
 		if (enqueue(part, sch, now_ns, to_free) != NET_XMIT_SUCCESS)
 			continue;
-		queued = part;
 		bytes += len;
 		count++;
 	}
-	if (!queued)
+	if (!count)
 		return NET_XMIT_DROP;
-
-	more = (s32)(whole - bytes);
-	if (count > 1 || (more && sch->q.qlen > 1)) {
-		qdisc_tree_reduce_backlog(sch, 1 - count, more);
-	} else if (more) {
-		qdisc_skb_cb(queued)->pkt_len = whole;
-		dualpi2_cb(queued)->flags |= DUALPI2_CB_LONGER;
-		WRITE_ONCE(sch->qstats.backlog, sch->qstats.backlog + more);
-		longer(queued, sch, more);
-	}
+	dualpi2_tell_parents(sch, count, (int)(whole - bytes));
 	return NET_XMIT_SUCCESS;
 }
 

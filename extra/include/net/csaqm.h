@@ -57,8 +57,8 @@
 
 /* What is served is owed at first.  Its records are taken out so many at a time, so
  * that no call holds the lock for a queue's length: by a packet that comes, which adds
- * one and takes out two, and for threshold values, which want a histogram of what is
- * there.
+ * one and takes out two, for threshold values, which want a histogram of what is
+ * there, and while the ring is replaced.
  */
 #define CSAQM_RECORDS_PER_ARRIVAL	2U
 #define CSAQM_RECORDS_PER_UPDATE	4096U
@@ -160,6 +160,7 @@ struct csaqm_record {
  * @size: at least 1
  * @head: the oldest
  * @count: records in use
+ * @gone: records that were taken out so far, modulo 2^32
  * @bytes: of all records, at most U32_MAX
  * @owed: of these, bytes that were served already, of the oldest
  * @frac: what is served beyond whole bytes, in 1/1000
@@ -172,6 +173,7 @@ struct csaqm_vq {
 	u32 size;
 	u32 head;
 	u32 count;
+	u32 gone;
 	u32 frac;
 	u32 threshold;
 	u64 bytes;
@@ -249,6 +251,7 @@ static inline void csaqm_params_init(struct csaqm_params *p,
 		.link = {
 			.ns_per_byte_q20 =
 				dualpi2_ns_per_byte_q20(cfg->bandwidth),
+			.late_max_ns = DUALPI2_LATE_MAX_NS,
 		},
 		.tupdate_ns = dualpi2_us_to_ns(cfg->tupdate_us),
 		.dual = cfg->dual,
@@ -320,6 +323,22 @@ static inline void csaqm_hist_add(struct csaqm_hist *hist, u32 value, s64 bytes)
 	hist->sums[value >> CSAQM_GROUP_BITS] += bytes;
 }
 
+/* The place of a record, counted from the oldest; @n is at most @size. */
+static inline u32 csaqm_vq_place(const struct csaqm_vq *vq, u32 n)
+{
+	u32 place = vq->head + n;
+
+	return place < vq->size ? place : place - vq->size;
+}
+
+/* Forget the oldest record, of which no bytes are left. */
+static inline void csaqm_vq_advance(struct csaqm_vq *vq)
+{
+	vq->head = csaqm_vq_place(vq, 1);
+	vq->count--;
+	vq->gone++;
+}
+
 /**
  * csaqm_vq_work() - take out records that were served
  * @vq: virtual queue
@@ -335,10 +354,8 @@ static inline void csaqm_vq_work(struct csaqm_vq *vq, u32 most)
 		record->bytes -= bytes;
 		vq->bytes -= bytes;
 		vq->owed -= bytes;
-		if (record->bytes)
-			continue;
-		vq->head = vq->head + 1 < vq->size ? vq->head + 1 : 0;
-		vq->count--;
+		if (!record->bytes)
+			csaqm_vq_advance(vq);
 	}
 }
 
@@ -383,44 +400,63 @@ static inline void csaqm_vq_serve(struct csaqm_vq *vq, u32 share, u64 bytes)
  */
 static inline void csaqm_vq_add(struct csaqm_vq *vq, u32 value, u32 bytes)
 {
-	u32 place = vq->head + vq->count;
-
-	if (place >= vq->size)
-		place -= vq->size;
-	vq->ring[place] = (struct csaqm_record) { bytes, value };
-	vq->count++;
+	vq->ring[csaqm_vq_place(vq, vq->count++)] =
+		(struct csaqm_record) { bytes, value };
 	vq->bytes += bytes;
 	csaqm_hist_add(vq->hist, value, bytes);
 }
 
 /**
- * csaqm_vq_move() - into a ring of another size
- * @to: an empty virtual queue
- * @from: what it is to be like; its memory is used no more
+ * csaqm_vq_move() - move a virtual queue into a ring of another size, part by part
+ * @to: a ring, and before the first call nothing else; after the last call it is the
+ *	virtual queue
+ * @from: the virtual queue, until then; after the last call only its memory is left,
+ *	with the histogram that @to had
  *
- * Records for which there is no place are the oldest, and lost.
+ * Between two calls packets may arrive at and leave @from.  If it has more records
+ * than @to has places, the oldest ones are lost.
+ *
+ * @to begins with the oldest record of @from, and has some of those that follow.  Of
+ * these, only the oldest can have lost bytes since it was copied.
+ *
+ * Return: true if that was the last call.
  */
-static inline void csaqm_vq_move(struct csaqm_vq *to, struct csaqm_vq *from)
+static inline bool csaqm_vq_move(struct csaqm_vq *to, struct csaqm_vq *from)
 {
-	u32 place;
+	struct csaqm_hist *hist = to->hist;
+	u32 most = CSAQM_RECORDS_PER_UPDATE, gone;
 
-	csaqm_vq_work(from, from->count);
-	while (from->count > to->size) {
-		from->owed = from->ring[from->head].bytes;
-		if (from->owed) {
-			csaqm_vq_work(from, 1);
-			continue;
-		}
-		from->head = from->head + 1 < from->size ? from->head + 1 : 0;
-		from->count--;
+	csaqm_vq_work(from, most);
+	for (; from->count > to->size && most; most--) {
+		struct csaqm_record *record = &from->ring[from->head];
+
+		csaqm_hist_add(from->hist, record->value, -(s64)record->bytes);
+		from->bytes -= record->bytes;
+		from->owed -= min_t(u64, record->bytes, from->owed);
+		csaqm_vq_advance(from);
 	}
-	for (place = from->head; from->count; from->count--) {
-		csaqm_vq_add(to, from->ring[place].value,
-			     from->ring[place].bytes);
-		place = place + 1 < from->size ? place + 1 : 0;
+
+	gone = min_t(u32, from->gone - to->gone, to->count);
+	to->head = csaqm_vq_place(to, gone);
+	to->count -= gone;
+	to->gone = from->gone;
+	for (; to->count < from->count && most; most--) {
+		to->ring[csaqm_vq_place(to, to->count)] =
+			from->ring[csaqm_vq_place(from, to->count)];
+		to->count++;
 	}
+	if (to->count < from->count)
+		return false;
+
+	if (to->count)
+		to->ring[to->head].bytes = from->ring[from->head].bytes;
+	to->hist = from->hist;
+	to->bytes = from->bytes;
+	to->owed = from->owed;
 	to->frac = from->frac;
 	to->threshold = from->threshold;
+	from->hist = hist;
+	return true;
 }
 
 /**

@@ -177,7 +177,9 @@ struct tc_dualpi2_ext_xstats {
 	struct tc_dualpi2_queue_xstats c;
 	struct tc_dualpi2_queue_xstats l;
 	__u64 unparsed;		/* packets without a readable IP header */
-	__u64 filter_dropped;	/* packets that a tc filter disposed of */
+	__u64 filter_dropped;	/* packets that a tc filter dropped; those that it
+				 * redirected or kept are not counted here
+				 */
 	__u64 gso_failed;	/* GSO packets dropped: could not be split */
 	__u64 mark_failed;	/* CE not set: header not writable, no memory */
 	__u64 overload_count;	/* times that an overload began */
@@ -299,8 +301,8 @@ struct tc_dualpi2_overload {
  * L4S queue for their DSCP alone.
  */
 struct tc_dualpi2_link {
-	__u64 drain_rate;	/* bytes/s: that of the shaper; else as seen of
-				 * queues that held packets, 0: not seen yet
+	__u64 drain_rate;	/* bytes/s: that of the shaper; else as observed
+				 * while a backlog lasted, 0: not seen yet
 				 */
 	__u64 throttled;	/* times that the shaper had packets wait */
 	__u64 nqb_arrived;	/* packets */
@@ -312,8 +314,13 @@ struct tc_dualpi2_link {
 				 * burst is tolerated
 				 */
 	__u32 limit_pkts;	/* both queues, as in force */
-	__u32 nqb_limit_bytes;	/* in the L4S queue, as in force */
-	__u32 pad;
+	__u32 nqb_limit_bytes;	/* in the L4S queue, as in force; 0: drain_rate
+				 * is not seen yet, and the limit is a delay of
+				 * 10 ms in that queue
+				 */
+	__u32 target_ns;	/* effective target: on slow links above that of
+				 * TCA_DUALPI2_TARGET
+				 */
 };
 
 /* Reports of overload (RFC 9332 2.5.2.3) go by generic netlink to whoever

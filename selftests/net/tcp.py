@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""TCP flows from snd to rcv of lib.Net."""
+import contextlib
+import socket
+import struct
+import threading
+
+import lib
+
+
+class Tcp:
+    """A flow that always has something to send; .received bytes so far."""
+
+    def __init__(self, net, port, cc):
+        self.received = 0
+        with lib.in_netns(net.rcv), socket.create_server(("10.2.0.1", port)) as listener:
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+            with lib.in_netns(net.snd):
+                self.out = socket.socket()
+                self.out.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, cc.encode())
+                self.out.connect(("10.2.0.1", port))
+            self.inside = listener.accept()[0]
+        self.threads = [threading.Thread(target=work, daemon=True) for work in (self._send, self._receive)]
+        for thread in self.threads:
+            thread.start()
+
+    def _send(self):
+        with contextlib.suppress(OSError):
+            while True:
+                self.out.sendall(bytes(10000))
+
+    def _receive(self):
+        with contextlib.suppress(OSError):
+            while got := self.inside.recv(1 << 16):
+                self.received += len(got)
+
+    def end(self):
+        """Reset the connection: no FIN goes through the queue."""
+        for sock in (self.out, self.inside):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock.shutdown(socket.SHUT_RDWR)
+        for thread in self.threads:
+            thread.join(30)
+        self.out.close()
+        self.inside.close()
