@@ -754,12 +754,12 @@ def bursts_flip_at_their_bounds():
             row, = report.burst_rows(made.cells())
             return row.verdict()
     for mbit, wanted in ((36.0, "reached"), (35.9, "missed")):
-        for aqm in ("dualpi2", "dualpi2-shaper"):
+        for aqm in ("dualpi2-burst", "dualpi2-shaper-burst"):
             equal(said("4ms-10ms-alone", aqm, {"mbit": mbit}), wanted, f"{aqm} {mbit}")
     equal(said("4ms-10ms-alone", "dualpi2-in-tree", {"mbit": 11.0}), "not run")
-    equal(said("4ms-10ms-cubic", "dualpi2", {"mbit": 20.0}), "value")
+    equal(said("4ms-10ms-cubic", "dualpi2-burst", {"mbit": 20.0}), "value")
     for p99, wanted in ((1.02, "reached"), (1.03, "missed"), (0.97, "missed")):
-        equal(said("0ms-20ms-alone", "dualpi2", {"p99": p99}, ("dualpi2-no-burst", {"p99": 1.0})), wanted, p99)
+        equal(said("0ms-20ms-alone", "dualpi2-burst", {"p99": p99}, ("dualpi2", {"p99": 1.0})), wanted, p99)
     equal(said("0ms-20ms-alone", "dualpi2", {"p99": 2.0}), "not run")
     # The papers' statements are not about them.
     with Made() as made:
