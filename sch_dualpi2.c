@@ -229,7 +229,6 @@ static u64 dualpi2_ns_per_byte(const struct dualpi2_sched_data *q)
 static void dualpi2_refresh_limits(struct Qdisc *sch)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
-
 	u64 ns_per_byte_q20 = dualpi2_ns_per_byte(q);
 
 	q->mtu_bytes = dualpi2_mtu_bytes(sch);
@@ -1557,7 +1556,7 @@ static void dualpi2_report_work(struct work_struct *work)
 	rcu_read_lock();
 	lock = qdisc_lock(qdisc_root_sleeping(sch));
 	spin_lock_bh(lock);
-	/* After the root was replaced that is another lock than reset has. */
+	/* If the root was replaced, @lock is not the one that reset is called with. */
 	spin_lock(&q->report_lock);
 	now_ns = dualpi2_now(sch);
 	kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);
@@ -1712,7 +1711,7 @@ static void dualpi2_reset(struct Qdisc *sch)
 	q->clock = (struct dualpi2_clock) {};
 	q->drain = (struct dualpi2_drain) {};
 	q->burst = (struct dualpi2_burst) {};
-	/* Without the root's lock where the qdisc is destroyed. */
+	/* __qdisc_destroy() calls reset without the root's lock. */
 	spin_lock_bh(&q->report_lock);
 	dualpi2_refresh_limits(sch);
 	overload = q->vars.overload;

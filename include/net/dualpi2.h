@@ -1041,12 +1041,13 @@ static inline u64 dualpi2_report_wait_ns(const struct dualpi2_params *p,
  * @ns_per_byte_q20: of the link; 0: not known
  * @mtu_bytes: MTU with link-layer header
  *
- * See DUALPI2_SLOW_HALF_PKTS and DUALPI2_OVERLOAD_PKTS.  Overload lasts long enough
- * for the rate to be observed, so that it does not begin before.  Where
- * the user set p_Cmax, it begins there at any delay.  The gains fall as the
- * target rises, because a signal takes effect after a round trip, which has
- * become longer by the same factor.  One factor for the delay does both:
- * alpha * s * (delay - target / s) = alpha * (s * delay - target).
+ * See DUALPI2_SLOW_HALF_PKTS and DUALPI2_OVERLOAD_PKTS.  A backlog that lasts shows
+ * the rate of the link after a few packets; overload does not begin before that.
+ * If the user set p_Cmax, overload begins there at any delay.
+ *
+ * The gains fall as the target rises, because a signal takes effect after a round
+ * trip, which has become longer by the same factor.  One factor for the delay does
+ * both: alpha * s * (delay - target / s) = alpha * (s * delay - target).
  */
 static inline void dualpi2_set_target(const struct dualpi2_params *p,
 				      struct dualpi2_vars *v,
@@ -1152,7 +1153,9 @@ static inline bool dualpi2_is_quiet(const struct dualpi2_params *p,
 		left_bytes * p->link.ns_per_byte_q20 >> 20 < quiet_ns);
 }
 
-/* See DUALPI2_OVERLOAD_PKTS.  Overload is also under way, or ended a moment ago. */
+/* May overload begin or go on at this delay?  See DUALPI2_OVERLOAD_PKTS and
+ * DUALPI2_OVERLOAD_RECENT_NS.
+ */
 static inline bool dualpi2_overload_may_begin(const struct dualpi2_vars *v,
 					      u64 delay_ns, u64 now_ns)
 {
