@@ -9,6 +9,7 @@
 #        bench.sh rate [--ktap] [OPTIONS of selftests/bench/rate.py]
 #        bench.sh compare [--kernel X.Y]... [--repeat N] [--without KIND]...
 #        bench.sh compare --save-baseline [--kernel X.Y]... [--repeat N]
+#        bench.sh marking [--kernel X.Y]... [--repeat N]
 #        bench.sh companions [--kernel X.Y]... [--repeat N]
 #        bench.sh check [--kernel X.Y]... [--repeat N] [--ktap]
 #        bench.sh instances [--kernel X.Y] [--ktap]
@@ -22,6 +23,7 @@
 #                    user-mode Linux
 #   compare          all qdiscs beside each other, Linux' own dualpi2 among them, and the options of ours; table and
 #                    plot: build/bench/compare.md, compare.svg
+#   marking          what marks cost: none, 1, 10 and 100 % of the packets, with p' of 0 and of 10 %
 #   companions       pi2, csaqm, vdq_csaqm and ppv beside dualpi2
 #   check            what the module costs over pfifo, beside the baseline (selftests/bench/baseline.json)
 #   instances        what an instance costs for being there: memory, wakeups and instructions at rest, and to be shown;
@@ -29,7 +31,7 @@
 #   native           nanoseconds of each part of the algorithm, in user space on this processor, which has its load in
 #                    them; of ROUNDS (default 200) the best
 #   profile          instructions per packet of each function of the module, or of each instruction of FUNCTION, under a
-#                    LOAD of compare with an empty queue (default: below prio, queue empty, Classic)
+#                    LOAD of compare or marking (default: below prio, queue empty, Classic)
 #   --kernel X.Y     default 7.2; of check 6.1
 #   --without KIND   leave one out: codel, fq_codel, pie, fq, cake, or in-tree, which kernels before 6.17 lack
 #   --repeat N       default 3
@@ -44,9 +46,9 @@ set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$DUALPI2_ROOT"
 
-usage='usage: bench.sh stats|shaper|rate|compare|companions|check|instances|native|profile [OPTIONS]; see the head of scripts/bench.sh'
+usage='usage: bench.sh stats|shaper|rate|compare|marking|companions|check|instances|native|profile [OPTIONS]; see the head of scripts/bench.sh'
 bench=${1-}
-[[ $bench == @(stats|shaper|rate|compare|companions|check|instances|native|profile) ]] || die "$usage"
+[[ $bench == @(stats|shaper|rate|compare|marking|companions|check|instances|native|profile) ]] || die "$usage"
 shift
 if [ "$bench" = native ]; then
 	mkdir -p build/bench
@@ -133,7 +135,7 @@ kernels=() before='' repeat=3 judge=() without=' ' save=''
 while [ $# -gt 0 ]; do
 	case $1 in
 	--ktap)
-		[[ $bench != @(compare|companions) ]] || die "$1 is not for $bench; $usage"
+		[[ $bench != @(compare|marking|companions) ]] || die "$1 is not for $bench; $usage"
 		judge+=("$1")
 		;;
 	--save-baseline)
@@ -142,14 +144,14 @@ while [ $# -gt 0 ]; do
 		;;
 	--kernel | --before | --repeat | --most | --without)
 		[ $# -ge 2 ] || die "$1 needs a value; $usage"
-		[[ $bench-$1 != @(shaper|compare|companions|check)-@(--before|--most) ]] || die "$1 is for stats; $usage"
+		[[ $bench-$1 != @(shaper|compare|marking|companions|check)-@(--before|--most) ]] || die "$1 is for stats; $usage"
 		[[ $1 != --without || $bench == compare ]] || die "$1 is for compare; $usage"
 		case $1 in
 		--kernel) kernels+=("$2") ;;
 		--before) before=$2 ;;
 		--repeat)
 			[[ $2 =~ ^[1-9][0-9]*$ ]] || die "'$2' is no number of repetitions; use one like 3"
-			[[ $2 != 1 || $bench != @(compare|companions|check) ]] || die "$bench wants to see figures repeat; use --repeat 2 at least"
+			[[ $2 != 1 || $bench != @(compare|marking|companions|check) ]] || die "$bench wants to see figures repeat; use --repeat 2 at least"
 			repeat=$2
 			;;
 		--without)
@@ -249,7 +251,7 @@ for kernel in "${kernels[@]}"; do
 		counted "$kernel" shaper.py "$module"
 		continue
 	fi
-	if [[ $bench == @(compare|companions|check) ]]; then
+	if [[ $bench == @(compare|marking|companions|check) ]]; then
 		compared "$kernel"
 		continue
 	fi

@@ -7,7 +7,7 @@ making of a packet to its end. So only differences between two modules, or betwe
 queue is empty pktgen sends; it cannot leave packets in a queue, nor make GSO packets, so this program does that itself.
 scripts/bench.sh builds the modules and starts the machine; this is the half in it.
 
-usage: cost.py [--set stats|compare|check|companions] [--only TEXT] [--repeat N] [--packets N] NAME=MODULE.ko|
+usage: cost.py [--set stats|compare|marking|check|companions] [--only TEXT] [--repeat N] [--packets N] NAME=MODULE.ko|
                NAME=in-tree:MODULE.ko|NAME=KIND:MODULE.ko|NAME=qdisc:KIND|NAME=none...
 
 Prints one JSON object: {"loads": {LOAD: {NAME: [instructions per packet, one for each repetition]}}}. A
@@ -34,7 +34,7 @@ from collections import namedtuple
 DEV, MANY_QUEUES = "bench0", "bench1"
 PKTGEN = "/proc/net/pktgen"
 SO_SNDBUFFORCE, SOL_PACKET, PACKET_VNET_HDR, CLOCK_MONOTONIC_COARSE = 32, 263, 15, 6
-ECN = {"classic": 0, "l4s": 1}  # Not-ECT, ECT(1)
+ECN = {"classic": 0, "l4s": 1, "ect0": 2}
 # Nothing is marked or dropped by the AQM, or L4S packets by the native marker.
 NATIVE = "memlimit 500mb target 4s tupdate 4s"
 QUIET = {"dualpi2": NATIVE + " step_thresh 4s", "codel": "target 4s interval 4s", "pie": "target 4s tupdate 4s",
@@ -45,10 +45,10 @@ NO_LIMIT = ("cake", "ppv")  # the one knows memory only, the other has no queue
 # What each qdisc calls the splitting of GSO packets, and not; the others take them whole.
 SPLIT = {"dualpi2": ("split_gso", "no_split_gso"), "cake": ("split-gso", "no-split-gso")}
 
-# parent: where the qdisc is; ecn: the codepoint; native: L4S packets are marked; waiting: packets that wait for each
-# other, 0 with an empty queue; size: bytes of a packet; gso: "split" or "whole", packets of SEGMENTS segments; words:
-# more options, of our module alone
-Load = namedtuple("Load", "parent ecn native waiting size gso words", defaults=(False, 0, 1000, None, ""))
+# parent: where the qdisc is; ecn: the codepoint; marked: share of packets that is marked; waiting: packets that wait
+# for each other, 0 with an empty queue; size: bytes of a packet; gso: "split" or "whole", packets of SEGMENTS segments;
+# words: more options, of our module alone; prime: options under which packets wait once, before the load's own are set
+Load = namedtuple("Load", "parent ecn marked waiting size gso words prime", defaults=(False, 0, 1000, None, "", ""))
 STATS = {
     "root, queue empty, Classic": Load("root", "classic"),
     "root, queue empty, L4S": Load("root", "l4s"),
@@ -56,7 +56,7 @@ STATS = {
     "below prio, queue empty, L4S": Load("prio", "l4s"),
     "below tbf, packets waiting, Classic": Load("tbf", "classic", waiting=100),
     "below tbf, packets waiting, L4S": Load("tbf", "l4s", waiting=100),
-    "below tbf, packets waiting, L4S, all marked": Load("tbf", "l4s", native=True, waiting=100),
+    "below tbf, packets waiting, L4S, all marked": Load("tbf", "l4s", marked=1, waiting=100),
 }
 # What is switched on, or off, in ours.
 OPTIONS = ("bandwidth 1tbit", "docsis", "bandwidth 1tbit docsis", "no_nqb", "nqb 45,46", "drop_enqueue", "random",
@@ -89,7 +89,7 @@ def compare_loads():
         for waiting in most:
             for ecn, word in WORDS.items():
                 loads[f"below {parent}, {waiting} packets waiting, {word}"] = Load(parent, ecn, waiting=waiting)
-    loads["below tbf, 1000 packets waiting, L4S, all marked"] = Load("tbf", "l4s", native=True, waiting=1000)
+    loads["below tbf, 1000 packets waiting, L4S, all marked"] = Load("tbf", "l4s", marked=1, waiting=1000)
     for gso in ("whole", "split"):
         for ecn, word in WORDS.items():
             loads[f"below prio, queue empty, GSO of {SEGMENTS} {gso}, {word}"] = Load("prio", ecn, gso=gso)
@@ -115,7 +115,24 @@ def companion_loads():
             for words in ("", "bandwidth 1tbit")}
 
 
-SETS = {"stats": lambda: STATS, "compare": compare_loads, "check": check_loads, "companions": companion_loads}
+# Without drops in overload p' stops at 0.1 here. RISE takes it there while packets wait, HELD keeps it.
+HELD = "overflow p_cmax 1 coupling_factor 1 target 16ms tupdate 4s alpha 0.004 beta 0.004"
+RISE = "overflow p_cmax 1 coupling_factor 1 target 16ms tupdate 100us alpha 100 beta 0.004"
+
+
+def marking_loads():
+    """Those under which packets are marked, with the share of them that is."""
+    loads = {f"below htb, 1000 packets waiting, {word}": Load("htb", ecn, waiting=1000) for ecn, word in WORDS.items()}
+    for name, ecn, share, words in (("L4S, 1 % marked", "l4s", 0.01, "step_thresh 400ms ramp 800ms"),
+                                    ("L4S, all marked", "l4s", 1, "step_thresh 0 ramp 0")):
+        loads[f"below htb, 1000 packets waiting, {name}"] = Load("htb", ecn, share, 1000, words=words)
+    for name, ecn, share in (("L4S, p' 10 %, 10 % marked", "l4s", 0.1), ("ECT(0), p' 10 %, 1 % marked", "ect0", 0.01)):
+        loads[f"below htb, 1000 packets waiting, {name}"] = Load("htb", ecn, share, 1000, words=HELD, prime=RISE)
+    return loads
+
+
+SETS = {"stats": lambda: STATS, "compare": compare_loads, "marking": marking_loads, "check": check_loads,
+        "companions": companion_loads}
 COMPANIONS = ("pi2", "csaqm", "vdq_csaqm", "ppv")
 
 
@@ -242,7 +259,7 @@ def idle_until_empty():
     return time.perf_counter_ns() - began
 
 
-def fill_and_empty(parent, kind, packets, data, check):
+def fill_and_empty(parent, kind, packets, data, check, waiting=lambda: None):
     """Nanoseconds that it takes to queue packets while their parent lets none pass, and to send all of them, one more
     with them, when it does."""
     with packet_socket() as sock:
@@ -251,6 +268,7 @@ def fill_and_empty(parent, kind, packets, data, check):
         most = 5 if parent == "tbf" else 5 + took / 7e6
         if check and not packets - most <= (waits := counters()[0]["qlen"]) <= packets:
             fail(f"of {packets} packets {waits} wait in {kind} below {parent}, which should let none pass")
+        waiting()
         set_rate(parent, OPEN)
         if parent == "htb":
             took += idle_until_empty()
@@ -282,13 +300,14 @@ def install(load, kind, options):
 def options_of(load, kind, most):
     """The words for a qdisc that is to hold so many packets under a load."""
     words = [] if kind in NO_LIMIT else [f"limit {most + 1}"]
-    words.append(NATIVE if load.native and kind == "dualpi2" else QUIET.get(kind, ""))
+    words.append(NATIVE if load.marked and not load.words and kind == "dualpi2" else QUIET.get(kind, ""))
     if load.gso and kind in SPLIT:
         words.append(SPLIT[kind][load.gso == "whole"])
-    if load.words:
+    if load.words and kind == "dualpi2":
         # What is said twice is refused.
-        first = load.words.split()[0]
-        words = [re.sub(rf"\b{first} \S+", "", w) for w in words] + [load.words]
+        for option in load.words.split():
+            words = [re.sub(rf"\b{option} \S+", "", w) for w in words]
+        words.append(load.words)
     return " ".join(words)
 
 
@@ -297,7 +316,7 @@ def suits(load, what):
     if what == "none":
         return load.parent == "root" and not load.waiting
     if load.words:
-        return ":" not in what
+        return ":" not in what or (load.marked and what == "qdisc:pfifo")
     # What splits none has been seen with "whole"; pfifo is what all are held against.
     return load.gso != "split" or kind_of(what) in (*SPLIT, "pfifo")
 
@@ -317,7 +336,13 @@ def measure(name, load, kind, packets, counts):
     dev, each = MANY_QUEUES if load.parent == "mq" else DEV, 1
     packets = load.waiting or (GSO_PACKETS if load.gso else packets)
     if kind:
-        install(load, kind, options_of(load, kind, packets * (SEGMENTS if load.gso else 1)))
+        first = load._replace(words=load.prime or load.words)
+        install(load, kind, options_of(first, kind, packets * (SEGMENTS if load.gso else 1)))
+    if load.prime and kind == "dualpi2":
+        def hold():
+            time.sleep(0.1)
+            run(f"tc qdisc change dev {dev} parent 1:1 handle 10: dualpi2 {options_of(load, kind, packets)}")
+        fill_and_empty(load.parent, kind, packets, frame(load.ecn, load.size), False, hold)
     before = left(dev)
     if load.waiting:
         # The first time the allocator lays in its stock. The least counts, as with repetitions; one more packet lets
@@ -337,9 +362,9 @@ def measure(name, load, kind, packets, counts):
     if (out := left(dev) - before) != rounds * sent * each:
         fail(f"{kind or 'no qdisc'}: {out} packets left instead of {rounds * sent * each} ({name})")
     if kind and counts:
-        marked, want = marks(counters(dev)), rounds * sent if load.native and kind == "dualpi2" else 0
+        marked, want = marks(counters(dev)), rounds * sent * load.marked if kind == "dualpi2" else 0
         # Some pass before tbf shuts, one it has peeked at by then, and the last one hardly waits.
-        if not want - 5 * rounds * bool(want) <= marked <= want:
+        if not want / 2 - 5 * rounds * bool(want) <= marked <= want * (1 if load.marked == 1 else 2):
             fail(f"{kind}: {marked} packets were marked instead of {want} ({name})")
     if kind:
         run(f"tc qdisc del dev {dev} root")

@@ -24,7 +24,8 @@ PACKETS = 1000
 
 def send(name, module):
     """Send packets; print their number and the addresses of all functions."""
-    loads = {n: load for n, load in cost.compare_loads().items() if not load.waiting and not load.gso}
+    loads = {n: load for n, load in (cost.compare_loads() | cost.marking_loads()).items()
+             if not load.gso and not load.prime and load.waiting in (0, PACKETS)}
     if name not in loads:
         cost.fail(f"no load '{name}'; there are: {'; '.join(loads)}")
     if os.environ.get("DUALPI2_VM") != "virtual-time":
@@ -37,7 +38,10 @@ def send(name, module):
     cost.run(f"ip link add {dev} numtxqueues 2 type dummy")
     cost.run(f"ip link set {dev} address 02:00:00:00:00:01 up")
     cost.install(load, "dualpi2", cost.options_of(load, "dualpi2", PACKETS))
-    cost.by_pktgen(PACKETS, load.ecn, load.size, dev)
+    if load.waiting:
+        cost.fill_and_empty(load.parent, "dualpi2", PACKETS, cost.frame(load.ecn, load.size), False)
+    else:
+        cost.by_pktgen(PACKETS, load.ecn, load.size, dev)
     print(f"PACKETS {PACKETS}")
     with open("/proc/kallsyms", encoding="ascii") as file:
         for line in file:

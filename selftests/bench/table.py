@@ -276,6 +276,10 @@ def judged(result, args, saved):
     if bench == "compare":
         lines, checks = steady(result)
         return compared(result) + lines, checks
+    if bench == "marking":
+        lines, checks = steady(result)
+        head = [f"| Linux {result['kernel']} | {OURS}, over pfifo |", "|---|---:|"]
+        return head + [f"| {load} | {figure:.0f} |" for load, figure in figures(result).items()] + lines, checks
     if bench == "companions":
         lines, checks = companions(result)
         more, verdicts = steady(result)
