@@ -13,6 +13,32 @@
  * has been reported, a work looks at it about once a second; and while packets
  * wait for the shaper, a watchdog is set for the next one.
  *
+ * Packet path:
+ *
+ *   enqueue -> enqueue_fast -----------------------------------------> queue_tail
+ *                '-> enqueue_slow -> classify -> [segment] -> enqueue_skb
+ *                      -> [check_limits -> aqm_enqueue] -------------> queue_tail
+ *   dequeue -> [dequeue_shaped -> throttle] -> dequeue_fast -> try_dequeue_head
+ *                '-> dequeue_loaded -> try_verdict -> [set_ce]
+ *                      '-> dequeue_slow -> [update] -> aqm_dequeue
+ *                            -> dequeue_head -> [set_ce | aqm_drop]
+ *              each of the three ends in account_departure
+ *
+ * The slow path is complete: it handles every packet.  The fast path handles a packet
+ * at enqueue if
+ *   - IPv4 or IPv6 is in the linear part, without tags in band;
+ *   - there are no filters, and skb->priority does not name one of our classes;
+ *   - its DSCP is not NQB, and it is not GSO to be split;
+ *   - no watermark is reached, and no PI update is due;
+ * and at dequeue if
+ *   - no PI update is due, and nobody traces;
+ *   - it is neither NQB nor GSO (DUALPI2_STAMP_NEEDS_SLOW);
+ *   - p' is 0 and the L4S ramp begins beyond its delay (dequeue_fast), or
+ *     dualpi2_verdict_fast() passes or marks it (dequeue_loaded).
+ * It decides all this before its first write, then does what the slow path would do,
+ * and calls the slow path last, so that it saves no registers.  A module built with
+ * -DDUALPI2_DEBUG takes both decisions for each packet and warns if they differ.
+ *
  * Locking: enqueue, dequeue and peek run under the root qdisc's lock, reset does
  * where packets may still come; change, the statistics and the work that reports
  * overload take it; init, change and dump run under RTNL.
@@ -66,14 +92,16 @@ enum dualpi2_class {
 #define DUALPI2_CB_PROFILE	8	/* shift of enum dualpi2_profile */
 
 /* Bit 63 of the enqueue time: the packet is NQB or GSO, and needs the slow path at
- * dequeue.  It makes the raw sojourn time exceed every threshold, so that no
- * separate test is needed.
+ * dequeue.  It makes the raw sojourn time exceed every threshold, so that the fast
+ * path needs no separate test.
  */
-#define DUALPI2_QUEUED_SPECIAL	BIT_ULL(63)
+#define DUALPI2_STAMP_NEEDS_SLOW	BIT_ULL(63)
 
-/* There is a shaper, or lengths are not the kernel's; a parent has peeked. */
-#define DUALPI2_DETOUR_LINK	BIT(0)
-#define DUALPI2_DETOUR_PEEKED	BIT(1)
+/* Why dequeue has more to do: there is a shaper, or lengths are not the kernel's; a
+ * parent has peeked.
+ */
+#define DUALPI2_SLOW_SHAPED	BIT(0)
+#define DUALPI2_SLOW_PEEKED	BIT(1)
 
 enum dualpi2_drop {
 	DUALPI2_DROPPED_LIMIT,
@@ -109,16 +137,18 @@ struct dualpi2_fifo {
  * two, and two of the packet's queue with its bucket's; docs/DESIGN.md has a table.
  */
 struct dualpi2_sched_data {
-	/* Flags of packets that only their codepoint decides on. */
-	u16 flags[DUALPI2_ECN_CE + 1];
+	/* dualpi2_cb.flags of a packet whose codepoint alone decides. */
+	u16 cb_by_ecn[DUALPI2_ECN_CE + 1];
 	struct tcf_proto __rcu *filter_list;
 	u64 nqb;		/* see struct dualpi2_config */
 	u32 nqb_from;		/* least DSCP and ECN field of these */
-	/* Beyond these, dualpi2_admit() has a look. */
-	u32 pkts_watch;
-	u64 memory_watch;
+	/* min(limit, maximum so far).  Above them enqueue takes the slow path, which
+	 * checks limits and updates the maxima.
+	 */
+	u32 pkts_watermark;
+	u64 mem_watermark;
 	u64 memory_used;
-	u8 detour;		/* why not to dequeue in the short way */
+	u8 dequeue_slow_flags;	/* DUALPI2_SLOW_* */
 	struct dualpi2_drain drain;
 	struct dualpi2_vars vars;
 	struct dualpi2_burst burst;
@@ -211,12 +241,12 @@ static u32 dualpi2_mtu_bytes(const struct Qdisc *sch)
 	return clamp_t(u64, bytes, ETH_ZLEN, S32_MAX);
 }
 
-/* Below its limits and its maxima, enqueue has neither to check nor to note. */
-static void dualpi2_set_watch(struct dualpi2_sched_data *q)
+/* With drop_enqueue each packet takes the slow path, which gives the signals. */
+static void dualpi2_update_watermarks(struct dualpi2_sched_data *q)
 {
-	q->pkts_watch = q->params.drop_early ?
-			0 : min(q->limit_pkts, q->max_pkts);
-	q->memory_watch = min(q->memory_limit, q->max_memory_used);
+	q->pkts_watermark = q->params.drop_early ?
+			    0 : min(q->limit_pkts, q->max_pkts);
+	q->mem_watermark = min(q->memory_limit, q->max_memory_used);
 }
 
 /* Time of a byte on the link: the shaper's, or as it was seen; 0: not yet. */
@@ -242,19 +272,32 @@ static void dualpi2_refresh_limits(struct Qdisc *sch)
 					      q->vars.target_ns));
 	q->nqb_limit_bytes = dualpi2_nqb_bytes(ns_per_byte_q20, q->mtu_bytes);
 	q->vars.credit_start = dualpi2_credit_start(&q->params, q->mtu_bytes);
-	dualpi2_set_watch(q);
+	dualpi2_update_watermarks(q);
 }
 
-static u64 dualpi2_sojourn_ns(const struct sk_buff *skb, u64 now_ns)
+/* The stamp that dualpi2_try_dequeue_head() and the functions below read. */
+static void dualpi2_stamp(struct sk_buff *skb, u64 now_ns, bool needs_slow)
 {
-	return now_ns - (dualpi2_cb(skb)->queued_ns & ~DUALPI2_QUEUED_SPECIAL);
+	dualpi2_cb(skb)->queued_ns =
+		now_ns | (needs_slow ? DUALPI2_STAMP_NEEDS_SLOW : 0);
+}
+
+static u64 dualpi2_sojourn(const struct sk_buff *skb, u64 now_ns)
+{
+	return now_ns - (dualpi2_cb(skb)->queued_ns & ~DUALPI2_STAMP_NEEDS_SLOW);
+}
+
+/* Beyond every threshold, if the packet needs the slow path. */
+static u64 dualpi2_sojourn_or_huge(const struct sk_buff *skb, u64 now_ns)
+{
+	return now_ns - dualpi2_cb(skb)->queued_ns;
 }
 
 static u64 dualpi2_head_age_ns(const struct dualpi2_fifo *fifo, u64 now_ns)
 {
 	const struct sk_buff *skb = fifo->list.head;
 
-	return skb ? dualpi2_sojourn_ns(skb, now_ns) : 0;
+	return skb ? dualpi2_sojourn(skb, now_ns) : 0;
 }
 
 /* The bits that the next decision may draw on. */
@@ -272,7 +315,7 @@ static u64 dualpi2_decision_bits(struct dualpi2_sched_data *q, u64 now_ns)
  * Return: enum dualpi2_class, or a negative number if a filter disposed of it;
  * *ret is then what enqueue returns.
  */
-static int dualpi2_local_class(struct sk_buff *skb, struct Qdisc *sch, int *ret)
+static int dualpi2_class_of(struct sk_buff *skb, struct Qdisc *sch, int *ret)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct tcf_proto *filters;
@@ -307,22 +350,22 @@ static u16 dualpi2_flags(const struct dualpi2_config *cfg,
 	       (queue == DUALPI2_QUEUE_L ? DUALPI2_CB_L : 0) | ecn;
 }
 
-/* What the short ways of packets go by. */
-static void dualpi2_set_quick(struct dualpi2_sched_data *q)
+/* Derive from the configuration what the fast path reads. */
+static void dualpi2_update_fast_path(struct dualpi2_sched_data *q)
 {
 	const struct dualpi2_config *cfg = &q->config;
 	enum dualpi2_ecn ecn;
 
 	for (ecn = DUALPI2_ECN_NOT_ECT; ecn <= DUALPI2_ECN_CE; ecn++)
-		q->flags[ecn] =
+		q->cb_by_ecn[ecn] =
 			dualpi2_flags(cfg, dualpi2_queue_of_ecn(cfg, ecn), ecn,
 				      false);
 	q->nqb = cfg->nqb;
 	q->nqb_from = cfg->nqb ? __ffs64(cfg->nqb) << 2 : U32_MAX;
 	if (cfg->bandwidth || cfg->framing != DUALPI2_FRAMING_RAW)
-		q->detour |= DUALPI2_DETOUR_LINK;
+		q->dequeue_slow_flags |= DUALPI2_SLOW_SHAPED;
 	else
-		q->detour &= ~DUALPI2_DETOUR_LINK;
+		q->dequeue_slow_flags &= ~DUALPI2_SLOW_SHAPED;
 }
 
 /* With exact timers the shaper has little to catch up on. */
@@ -346,12 +389,12 @@ static void dualpi2_set_bypass(struct Qdisc *sch)
 		sch->flags &= ~TCQ_F_CAN_BYPASS;
 }
 
-/* The DSCP and ECN field of nearly all packets, if nothing decides on them but their
- * ECN field.
+/* The conditions on a packet for the fast path at enqueue that its header and
+ * skb->priority decide: see the map at the top of this file.
  *
- * Return: -1 if it takes more to tell.
+ * Return: DSCP and ECN field, -1 for the slow path.
  */
-static __always_inline int dualpi2_quick_dsfield(const struct sk_buff *skb,
+static __always_inline int dualpi2_classify_fast(const struct sk_buff *skb,
 						 struct Qdisc *sch)
 {
 	const struct dualpi2_sched_data *q = qdisc_priv(sch);
@@ -368,8 +411,8 @@ static __always_inline int dualpi2_quick_dsfield(const struct sk_buff *skb,
 	return dsfield;
 }
 
-/* Decide on a packet's queue and on what it is to the AQM; fills the control
- * block.  Returns as dualpi2_local_class().
+/* Decide on a packet's queue and on its profile; fills the control block.  Returns
+ * as dualpi2_class_of().
  */
 static int dualpi2_classify(struct sk_buff *skb, struct Qdisc *sch, int *ret)
 {
@@ -379,7 +422,7 @@ static int dualpi2_classify(struct sk_buff *skb, struct Qdisc *sch, int *ret)
 	enum dualpi2_ecn ecn;
 	int class, dsfield;
 
-	class = dualpi2_local_class(skb, sch, ret);
+	class = dualpi2_class_of(skb, sch, ret);
 	if (class < 0)
 		return class;
 
@@ -424,11 +467,11 @@ static bool dualpi2_is_idle(struct Qdisc *sch)
 	const struct dualpi2_sched_data *q = qdisc_priv(sch);
 
 	return dualpi2_is_empty(q) &&
-	       (!sch->q.qlen || !(q->detour & DUALPI2_DETOUR_PEEKED));
+	       (!sch->q.qlen || !(q->dequeue_slow_flags & DUALPI2_SLOW_PEEKED));
 }
 
-/* All that statistics cost on the packet path is in the four functions of this
- * name.  A module without them is there to measure that (scripts/bench.sh).
+/* DUALPI2_BENCH_NO_STATS leaves the statistics out: scripts/bench.sh measures what
+ * they cost.
  */
 static void dualpi2_account_arrival(struct dualpi2_queue_stats *stats,
 				    enum dualpi2_ecn ecn)
@@ -456,15 +499,8 @@ static void dualpi2_account_drop(struct dualpi2_queue_stats *stats,
 	stats->dropped_bytes[cause] += qdisc_pkt_len(skb);
 }
 
-static void dualpi2_account_forward(struct dualpi2_queue_stats *stats,
-				    u64 delay_ns)
-{
-	if (!__is_defined(DUALPI2_BENCH_NO_STATS))
-		dualpi2_delay_add(&stats->delay, delay_ns);
-}
-
 /* Headers that each part of a GSO packet has, from the IP header on. */
-static u32 dualpi2_gso_header_bytes(const struct sk_buff *skb)
+static noinline u32 dualpi2_gso_header_bytes(const struct sk_buff *skb)
 {
 	int offset = skb->encapsulation ? skb_inner_transport_offset(skb) :
 					  skb_transport_offset(skb);
@@ -482,9 +518,11 @@ static u32 dualpi2_gso_header_bytes(const struct sk_buff *skb)
 	return offset > (int)ip_offset ? offset - ip_offset : 0;
 }
 
-/* Length of a packet on the link behind. */
-static u64 dualpi2_wire_bytes(const struct dualpi2_sched_data *q,
-			      const struct sk_buff *skb)
+/* Length of a packet on the link.  @gso is constant: false where the packet is known
+ * not to be GSO.
+ */
+static __always_inline u64 dualpi2_wire_bytes(const struct dualpi2_sched_data *q,
+					      const struct sk_buff *skb, bool gso)
 {
 	const struct dualpi2_link *link = &q->params.link;
 	u32 ip_offset, ip_bytes;
@@ -493,38 +531,24 @@ static u64 dualpi2_wire_bytes(const struct dualpi2_sched_data *q,
 		return qdisc_pkt_len(skb);
 	ip_offset = dualpi2_ip_offset(skb);
 	ip_bytes = skb->len > ip_offset ? skb->len - ip_offset : 0;
-	if (likely(!skb_is_gso(skb)))
+	if (!gso || likely(!skb_is_gso(skb)))
 		return dualpi2_link_bytes(link, ip_bytes);
 	return dualpi2_link_gso_bytes(link, ip_bytes,
 				      dualpi2_gso_header_bytes(skb),
 				      skb_shinfo(skb)->gso_size);
 }
 
-/* The same of a packet that is not DUALPI2_QUEUED_SPECIAL. */
-static __always_inline u32 dualpi2_wire_bytes_quick(const struct dualpi2_sched_data *q,
-						    const struct sk_buff *skb)
-{
-	const struct dualpi2_link *link = &q->params.link;
-	u32 ip_offset;
-
-	if (link->framing == DUALPI2_FRAMING_RAW)
-		return qdisc_pkt_len(skb);
-	ip_offset = dualpi2_ip_offset(skb);
-	return dualpi2_link_bytes(link, skb->len > ip_offset ?
-					skb->len - ip_offset : 0);
-}
-
-/* Account for a packet that came and is dropped, but for those that a change of
- * the limits or a reset purges: these owe the link nothing.
+/* Account for a packet that a limit or the AQM drops.  In ingress mode it has used
+ * the link; one that a change of the limits or a reset purges is not charged for.
  */
-static void dualpi2_note_drop(struct dualpi2_sched_data *q,
+static void dualpi2_charge_drop(struct dualpi2_sched_data *q,
 			      struct dualpi2_fifo *fifo,
 			      const struct sk_buff *skb,
 			      enum dualpi2_drop cause)
 {
 	dualpi2_account_drop(&fifo->stats, skb, cause);
 	dualpi2_clock_drop(&q->params.link, &q->clock,
-			   dualpi2_wire_bytes(q, skb));
+			   dualpi2_wire_bytes(q, skb, true));
 }
 
 /* Inline, and without a pointer to what the decision was based on: so that it can
@@ -549,12 +573,13 @@ static __always_inline bool dualpi2_tracing(void)
 	       trace_dualpi2_verdict_enabled();
 }
 
-/* Carry out a verdict to mark.  A packet that arrived with CE has the signal
- * already, from elsewhere, and does not count as marked here.
+/* Carry out a verdict to mark.  A packet that arrived with CE has been marked by
+ * another hop, and does not count as marked here.
  */
-static void dualpi2_mark(struct dualpi2_sched_data *q, struct sk_buff *skb,
-			 struct dualpi2_queue_stats *stats,
-			 enum dualpi2_verdict verdict)
+static void dualpi2_set_ce_counted(struct dualpi2_sched_data *q,
+				   struct sk_buff *skb,
+				   struct dualpi2_queue_stats *stats,
+				   enum dualpi2_verdict verdict)
 {
 	if (dualpi2_ecn_of(dualpi2_cb(skb)) == DUALPI2_ECN_CE)
 		return;
@@ -564,12 +589,12 @@ static void dualpi2_mark(struct dualpi2_sched_data *q, struct sk_buff *skb,
 		q->mark_failed++;
 }
 
-/* With drop_enqueue, Classic packets get their signal on arrival.
+/* The verdict on a Classic packet at its arrival, carried out if it is a mark.
  *
  * Return: true if the packet is to be dropped.
  */
-static bool dualpi2_early_signal(struct Qdisc *sch, struct sk_buff *skb,
-				 u64 now_ns)
+static bool dualpi2_aqm_enqueue(struct Qdisc *sch, struct sk_buff *skb,
+				u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	const struct dualpi2_packet pkt = {
@@ -586,66 +611,64 @@ static bool dualpi2_early_signal(struct Qdisc *sch, struct sk_buff *skb,
 	if (verdict >= DUALPI2_DROP_AQM)
 		return true;
 	if (verdict != DUALPI2_PASS)
-		dualpi2_mark(q, skb, &q->fifo[DUALPI2_QUEUE_C].stats,
-			     verdict);
+		dualpi2_set_ce_counted(q, skb,
+				       &q->fifo[DUALPI2_QUEUE_C].stats, verdict);
 	return false;
 }
 
-/* Is it for dualpi2_admit() to say what becomes of a packet, with which so much
- * memory would be used?
- */
-static __always_inline bool dualpi2_is_watched(struct Qdisc *sch,
-					       u64 memory_used)
+/* Does a packet, with which so much memory would be used, cross a watermark? */
+static __always_inline bool dualpi2_over_watermark(struct Qdisc *sch,
+						   u64 memory_used)
 {
 	const struct dualpi2_sched_data *q = qdisc_priv(sch);
 
-	return sch->q.qlen >= q->pkts_watch || memory_used > q->memory_watch;
+	return sch->q.qlen >= q->pkts_watermark ||
+	       memory_used > q->mem_watermark;
 }
 
-/* Is an NQB packet beyond the limit of NQB traffic?  Any one may wait.  While the
- * rate of the link is not known, the delay of the L4S queue decides.
+/* Is an NQB packet within the limit of NQB traffic?  One packet may always wait.
+ * While the rate of the link is not known, the delay of the L4S queue decides.
  */
-static bool dualpi2_is_beyond_nqb(const struct dualpi2_sched_data *q, u32 len,
-				  u64 now_ns)
+static bool dualpi2_check_nqb(const struct dualpi2_sched_data *q, u32 len,
+			      u64 now_ns)
 {
 	if (!q->nqb_limit_bytes)
-		return dualpi2_head_age_ns(&q->fifo[DUALPI2_QUEUE_L], now_ns) >
+		return dualpi2_head_age_ns(&q->fifo[DUALPI2_QUEUE_L], now_ns) <=
 		       DUALPI2_NQB_DELAY_NS;
-	return q->nqb_bytes && (u64)q->nqb_bytes + len > q->nqb_limit_bytes;
+	return !q->nqb_bytes || (u64)q->nqb_bytes + len <= q->nqb_limit_bytes;
 }
 
-/* The rare part of enqueue: the queues are full, or will be longer than ever, or
- * signals are given here, or the packet is of a kind that has a limit of its own.
+/* For a packet that crosses a watermark, and for each NQB packet.
  *
  * Return: DUALPI2_ADMITTED, or why the packet is to be dropped.
  */
-static noinline enum dualpi2_drop dualpi2_admit(struct sk_buff *skb,
-						struct Qdisc *sch, u64 now_ns)
+static noinline enum dualpi2_drop
+dualpi2_check_limits(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 
 	if (dualpi2_cb(skb)->flags & DUALPI2_CB_NQB) {
 		q->nqb_arrived++;
-		if (dualpi2_is_beyond_nqb(q, qdisc_pkt_len(skb), now_ns)) {
+		if (!dualpi2_check_nqb(q, qdisc_pkt_len(skb), now_ns)) {
 			q->nqb_dropped++;
 			return DUALPI2_DROPPED_LIMIT;
 		}
 	}
 	if (sch->q.qlen >= q->limit_pkts)
 		return DUALPI2_DROPPED_LIMIT;
-	/* Any one packet may wait, whatever memory it takes. */
+	/* One packet may always wait, whatever memory it takes. */
 	if (q->memory_used && q->memory_used + skb->truesize > q->memory_limit)
 		return DUALPI2_DROPPED_MEMORY;
 	if (q->params.drop_early &&
 	    dualpi2_queue_of(dualpi2_cb(skb)) == DUALPI2_QUEUE_C &&
-	    dualpi2_early_signal(sch, skb, now_ns))
+	    dualpi2_aqm_enqueue(sch, skb, now_ns))
 		return DUALPI2_DROPPED_EARLY;
 
 	q->max_pkts = max(q->max_pkts, sch->q.qlen + 1);
 	/* A mark may have made it larger. */
 	q->max_memory_used = max_t(u64, q->max_memory_used,
 				   q->memory_used + skb->truesize);
-	dualpi2_set_watch(q);
+	dualpi2_update_watermarks(q);
 	return DUALPI2_ADMITTED;
 }
 
@@ -657,25 +680,24 @@ static noinline int dualpi2_burst_begin(struct dualpi2_sched_data *q, u32 len,
 	return NET_XMIT_SUCCESS;
 }
 
-/* Join a queue; queued_ns is as in struct dualpi2_cb.  Returns NET_XMIT_SUCCESS. */
-static __always_inline int dualpi2_fifo_push(struct Qdisc *sch,
-					     struct sk_buff *skb,
-					     enum dualpi2_queue queue,
-					     u64 queued_ns, u64 memory_used)
+/* Append a packet to a queue.  Returns NET_XMIT_SUCCESS. */
+static __always_inline int
+dualpi2_queue_tail(struct Qdisc *sch, struct sk_buff *skb,
+		   enum dualpi2_queue queue, u64 now_ns, bool needs_slow,
+		   u64 memory_used)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct dualpi2_fifo *fifo = &q->fifo[queue];
-	struct dualpi2_cb *cb = dualpi2_cb(skb);
 	u64 len = qdisc_pkt_len(skb);
 
-	cb->queued_ns = queued_ns;
+	dualpi2_stamp(skb, now_ns, needs_slow);
 	if (!fifo->list.tail) {
 		fifo->list.head = skb;
 	} else {
 		/* The first one is never enough for a native mark. */
 		if (queue == DUALPI2_QUEUE_L &&
 		    dualpi2_native_ok(&q->params, fifo->list.qlen + 1))
-			cb->flags |= DUALPI2_CB_NATIVE_OK;
+			dualpi2_cb(skb)->flags |= DUALPI2_CB_NATIVE_OK;
 		skb->next = NULL;
 		fifo->list.tail->next = skb;
 	}
@@ -687,9 +709,8 @@ static __always_inline int dualpi2_fifo_push(struct Qdisc *sch,
 	WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
 	if (queue == DUALPI2_QUEUE_C)
 		return NET_XMIT_SUCCESS;
-	queued_ns &= ~DUALPI2_QUEUED_SPECIAL;
-	if (!dualpi2_burst_goes_on(&q->burst, len, queued_ns))
-		return dualpi2_burst_begin(q, len, queued_ns);
+	if (!dualpi2_burst_goes_on(&q->burst, len, now_ns))
+		return dualpi2_burst_begin(q, len, now_ns);
 	return NET_XMIT_SUCCESS;
 }
 
@@ -702,7 +723,7 @@ dualpi2_aqm_reason(const struct dualpi2_sched_data *q)
 }
 
 /* Queue one packet that has been classified.  Returns NET_XMIT_*. */
-static int dualpi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
+static int dualpi2_enqueue_skb(struct sk_buff *skb, struct Qdisc *sch,
 			       u64 now_ns, struct sk_buff **to_free)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
@@ -710,14 +731,13 @@ static int dualpi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 	struct dualpi2_fifo *fifo = dualpi2_fifo_of(q, queue);
 	bool nqb = dualpi2_cb(skb)->flags & DUALPI2_CB_NQB;
 	u64 memory_used = q->memory_used + skb->truesize;
-	u64 special = nqb || skb_is_gso(skb) ? DUALPI2_QUEUED_SPECIAL : 0;
 
 	dualpi2_account_arrival(&fifo->stats, dualpi2_ecn_of(dualpi2_cb(skb)));
-	if (unlikely(nqb || dualpi2_is_watched(sch, memory_used))) {
-		enum dualpi2_drop cause = dualpi2_admit(skb, sch, now_ns);
+	if (unlikely(nqb || dualpi2_over_watermark(sch, memory_used))) {
+		enum dualpi2_drop cause = dualpi2_check_limits(skb, sch, now_ns);
 
 		if (cause != DUALPI2_ADMITTED) {
-			dualpi2_note_drop(q, fifo, skb, cause);
+			dualpi2_charge_drop(q, fifo, skb, cause);
 			return dualpi2_compat_drop(skb, sch, to_free,
 						   cause == DUALPI2_DROPPED_EARLY ?
 						   dualpi2_aqm_reason(q) :
@@ -728,15 +748,15 @@ static int dualpi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch,
 		/* A mark may have made it larger. */
 		memory_used = q->memory_used + skb->truesize;
 	}
-	return dualpi2_fifo_push(sch, skb, queue, now_ns | special,
-				 memory_used);
+	return dualpi2_queue_tail(sch, skb, queue, now_ns,
+				  nqb || skb_is_gso(skb), memory_used);
 }
 
-/* Queue the segments of a GSO packet one by one.  The parents are about to
- * count one packet of the length that they know; they are told the difference.
+/* Queue the segments of a GSO packet one by one.  The parents are about to count
+ * one packet of its length, and get the difference.
  */
-static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
-			       u64 now_ns, struct sk_buff **to_free)
+static int dualpi2_segment(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns,
+			   struct sk_buff **to_free)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	unsigned int orig_len = qdisc_pkt_len(skb);
@@ -752,7 +772,7 @@ static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 					   DUALPI2_REASON_OTHER);
 	}
 	if (!segs)
-		return dualpi2_enqueue_one(skb, sch, now_ns, to_free);
+		return dualpi2_enqueue_skb(skb, sch, now_ns, to_free);
 
 	/* A list of packets is its own first segment, and can be marked once
 	 * it has one user.
@@ -763,7 +783,7 @@ static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 
 		dualpi2_init_segment(seg, sch, &cb);
 		len = qdisc_pkt_len(seg);
-		if (dualpi2_enqueue_one(seg, sch, now_ns, to_free) ==
+		if (dualpi2_enqueue_skb(seg, sch, now_ns, to_free) ==
 		    NET_XMIT_SUCCESS) {
 			queued++;
 			bytes += len;
@@ -775,8 +795,8 @@ static int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 	return NET_XMIT_SUCCESS;
 }
 
-/* Overload began or ended: have it reported. */
-static noinline void dualpi2_notice(struct dualpi2_sched_data *q)
+/* Overload began or ended: run the work that reports it. */
+static noinline void dualpi2_kick_report(struct dualpi2_sched_data *q)
 {
 	if (!q->params.report_ns)
 		return;
@@ -784,16 +804,16 @@ static noinline void dualpi2_notice(struct dualpi2_sched_data *q)
 	schedule_delayed_work(&q->report_work, 0);
 }
 
-/* Fit the native marker to the bursts that came. */
-static void dualpi2_learn(struct dualpi2_sched_data *q)
+/* Move the L4S marking ramp beyond the burst length of the last interval. */
+static void dualpi2_adapt_ramp(struct dualpi2_sched_data *q)
 {
 	dualpi2_burst_update(&q->burst, dualpi2_ns_per_byte(q), q->mtu_bytes,
 			     q->params.burst_max_ns);
 	dualpi2_tolerate(&q->params, &q->vars, q->burst.tolerated_ns);
 }
 
-/* Make up for the time that the queues have been empty, or look at the first
- * packets of both.  Called when an update is due.
+/* The PI update, when it is due: with the age of the older head, or for the time
+ * that the queues have been empty.
  */
 static noinline void dualpi2_update(struct Qdisc *sch, u64 now_ns)
 {
@@ -804,7 +824,7 @@ static noinline void dualpi2_update(struct Qdisc *sch, u64 now_ns)
 
 	dualpi2_drain_update(&q->drain, now_ns);
 	dualpi2_refresh_limits(sch);
-	dualpi2_learn(q);
+	dualpi2_adapt_ramp(q);
 	if (dualpi2_is_empty(q))
 		dualpi2_pi_idle(&q->params, &q->vars, now_ns);
 	else
@@ -812,11 +832,11 @@ static noinline void dualpi2_update(struct Qdisc *sch, u64 now_ns)
 				  max(dualpi2_head_age_ns(c, now_ns),
 				      dualpi2_head_age_ns(l, now_ns)), now_ns);
 	if (unlikely(q->vars.overload != overload))
-		dualpi2_notice(q);
+		dualpi2_kick_report(q);
 }
 
-/* What is to become of a GSO packet.  The packets of a list would not learn of a
- * mark on its head.
+/* Split this GSO packet?  A mark on the head of a list of packets would not reach
+ * the others, so that lists are always split.
  */
 static bool dualpi2_is_to_split(const struct dualpi2_sched_data *q,
 				const struct sk_buff *skb)
@@ -825,9 +845,9 @@ static bool dualpi2_is_to_split(const struct dualpi2_sched_data *q,
 	       (skb_shinfo(skb)->gso_type & SKB_GSO_FRAGLIST);
 }
 
-/* Enqueue for all packets. */
-static noinline int dualpi2_enqueue_any(struct sk_buff *skb, struct Qdisc *sch,
-					u64 now_ns, struct sk_buff **to_free)
+/* Slow path.  Out of line, so that the fast path saves no registers.  Owns skb. */
+static noinline int dualpi2_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
+					 u64 now_ns, struct sk_buff **to_free)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	int ret, class;
@@ -851,18 +871,36 @@ static noinline int dualpi2_enqueue_any(struct sk_buff *skb, struct Qdisc *sch,
 			dualpi2_update(sch, now_ns);
 	}
 	if (skb_is_gso(skb) && dualpi2_is_to_split(q, skb))
-		return dualpi2_enqueue_gso(skb, sch, now_ns, to_free);
-	return dualpi2_enqueue_one(skb, sch, now_ns, to_free);
+		return dualpi2_segment(skb, sch, now_ns, to_free);
+	return dualpi2_enqueue_skb(skb, sch, now_ns, to_free);
 }
 
-/* The short way for most packets: all that it leaves out does not apply to them.
- * Nothing is written before that is sure, and nothing is called but in the end, so
- * that hardly a register has to be saved.
- */
-static __always_inline int dualpi2_enqueue_quickly(struct sk_buff *skb,
-						   struct Qdisc *sch,
-						   u64 now_ns, u64 special,
-						   struct sk_buff **to_free)
+#ifdef DUALPI2_DEBUG
+/* The slow path must classify as the fast path did. */
+static noinline void dualpi2_verify_enqueue(struct sk_buff *skb,
+					    struct Qdisc *sch, u16 flags)
+{
+	int ret = 0, class = dualpi2_classify(skb, sch, &ret);
+	u16 slow = dualpi2_cb(skb)->flags &
+		   ~(DUALPI2_CB_OFFSET | DUALPI2_CB_IPV6);
+
+	WARN_ONCE(class != DUALPI2_CLASS_NONE || slow != flags ||
+		  dualpi2_ip_offset(skb) != skb_network_offset(skb),
+		  "dualpi2: fast path: class %d, flags %#x; slow path: %#x\n",
+		  class, flags, slow);
+}
+#else
+static void dualpi2_verify_enqueue(struct sk_buff *skb, struct Qdisc *sch,
+				   u16 flags)
+{
+}
+#endif
+
+/* Fast path.  @needs_slow is constant: GSO that stays whole. */
+static __always_inline int dualpi2_enqueue_fast(struct sk_buff *skb,
+						struct Qdisc *sch, u64 now_ns,
+						bool needs_slow,
+						struct sk_buff **to_free)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	enum dualpi2_ecn ecn;
@@ -870,12 +908,12 @@ static __always_inline int dualpi2_enqueue_quickly(struct sk_buff *skb,
 	int dsfield;
 	u16 flags;
 
-	dsfield = dualpi2_quick_dsfield(skb, sch);
+	dsfield = dualpi2_classify_fast(skb, sch);
 	memory_used = q->memory_used + skb->truesize;
-	if (unlikely(dsfield < 0 || dualpi2_is_watched(sch, memory_used) ||
+	if (unlikely(dsfield < 0 || dualpi2_over_watermark(sch, memory_used) ||
 		     dualpi2_pi_is_due(&q->vars, now_ns)))
-		goto any;
-	if (q->detour & DUALPI2_DETOUR_LINK) {
+		return dualpi2_enqueue_slow(skb, sch, now_ns, to_free);
+	if (q->dequeue_slow_flags & DUALPI2_SLOW_SHAPED) {
 		q->arrived_ns = now_ns;
 		if (dualpi2_is_empty(q))
 			dualpi2_clock_start(&q->params.link, &q->clock,
@@ -883,29 +921,25 @@ static __always_inline int dualpi2_enqueue_quickly(struct sk_buff *skb,
 	}
 
 	ecn = dsfield & INET_ECN_MASK;
-	flags = q->flags[ecn];
+	flags = q->cb_by_ecn[ecn];
+	dualpi2_verify_enqueue(skb, sch, flags);
 	dualpi2_cb(skb)->flags = flags;
 	if (flags & DUALPI2_CB_L) {
 		dualpi2_account_arrival(&q->fifo[DUALPI2_QUEUE_L].stats, ecn);
-		return dualpi2_fifo_push(sch, skb, DUALPI2_QUEUE_L,
-					 now_ns | special, memory_used);
+		return dualpi2_queue_tail(sch, skb, DUALPI2_QUEUE_L, now_ns,
+					  needs_slow, memory_used);
 	}
 	dualpi2_account_arrival(&q->fifo[DUALPI2_QUEUE_C].stats, ecn);
-	return dualpi2_fifo_push(sch, skb, DUALPI2_QUEUE_C, now_ns | special,
-				 memory_used);
-
-any:
-	return dualpi2_enqueue_any(skb, sch, now_ns, to_free);
+	return dualpi2_queue_tail(sch, skb, DUALPI2_QUEUE_C, now_ns, needs_slow,
+				  memory_used);
 }
 
-static noinline int dualpi2_enqueue_large(struct sk_buff *skb,
-					  struct Qdisc *sch, u64 now_ns,
-					  struct sk_buff **to_free)
+static noinline int dualpi2_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
+					u64 now_ns, struct sk_buff **to_free)
 {
 	if (dualpi2_is_to_split(qdisc_priv(sch), skb))
-		return dualpi2_enqueue_any(skb, sch, now_ns, to_free);
-	return dualpi2_enqueue_quickly(skb, sch, now_ns,
-				       DUALPI2_QUEUED_SPECIAL, to_free);
+		return dualpi2_enqueue_slow(skb, sch, now_ns, to_free);
+	return dualpi2_enqueue_fast(skb, sch, now_ns, true, to_free);
 }
 
 static int dualpi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
@@ -914,13 +948,13 @@ static int dualpi2_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	u64 now_ns = ktime_get_ns();
 
 	if (unlikely(skb_is_gso(skb)))
-		return dualpi2_enqueue_large(skb, sch, now_ns, to_free);
-	return dualpi2_enqueue_quickly(skb, sch, now_ns, 0, to_free);
+		return dualpi2_enqueue_gso(skb, sch, now_ns, to_free);
+	return dualpi2_enqueue_fast(skb, sch, now_ns, false, to_free);
 }
 
 /* Take the packet at the head of a queue. */
 static __always_inline struct sk_buff *
-dualpi2_fifo_pop(struct dualpi2_sched_data *q, struct dualpi2_fifo *fifo)
+dualpi2_dequeue_head(struct dualpi2_sched_data *q, struct dualpi2_fifo *fifo)
 {
 	struct sk_buff *skb = __qdisc_dequeue_head(&fifo->list);
 
@@ -931,100 +965,141 @@ dualpi2_fifo_pop(struct dualpi2_sched_data *q, struct dualpi2_fifo *fifo)
 	return skb;
 }
 
-/* What the native marker goes by: the delay behind this packet where the rate is
- * known, which tells of a burst when its first packet leaves (RFC 9332 A.1, note
- * a); else, or where it is not the shaper that they wait for, the time that it
- * spent in the queue.
- */
-static void dualpi2_native_delay(const struct dualpi2_sched_data *q,
-				 const struct sk_buff *skb, u64 sojourn_ns,
-				 u64 now_ns, struct dualpi2_packet *pkt)
-{
-	const struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
-	const struct dualpi2_link *link = &q->params.link;
-
-	if (dualpi2_clock_is_cause(link, &q->clock, now_ns)) {
-		pkt->delay_ns = dualpi2_bytes_ns(link->ns_per_byte_q20,
-						 dualpi2_fifo_bytes(l));
-		pkt->native_ok = dualpi2_native_ok(&q->params, pkt->l_pkts);
-	} else {
-		pkt->delay_ns = sojourn_ns;
-		pkt->native_ok = dualpi2_cb(skb)->flags & DUALPI2_CB_NATIVE_OK;
-	}
-}
-
-/* Give a packet that was taken from its queue the signal that it is due: mark it,
- * or drop it, unless that is no longer allowed.
+/* Account for a packet that leaves its queue for the link: scheduler, shaper or
+ * drain rate, statistics.
  *
- * Return: true if the packet is dropped.
+ * @queue, @packets and @shaped are constant in the fast path.
+ * @len, @wire_bytes: its length for the qdisc layer and on the link
+ * @c_left, @l_left: packets are left in that queue
+ * @shaped: false: there is no shaper
  */
-static noinline bool dualpi2_signal(struct Qdisc *sch, struct sk_buff *skb,
-				    u64 now_ns, bool may_drop)
+static __always_inline void
+dualpi2_account_departure(struct Qdisc *sch, enum dualpi2_queue queue,
+			  struct dualpi2_fifo *fifo, u32 packets, u64 len,
+			  u64 wire_bytes, bool c_left, bool l_left, bool shaped,
+			  u64 sojourn_ns, u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	enum dualpi2_queue queue = dualpi2_queue_of(dualpi2_cb(skb));
-	struct dualpi2_fifo *fifo = dualpi2_fifo_of(q, queue);
-	u64 sojourn_ns = dualpi2_sojourn_ns(skb, now_ns);
-	bool l = queue == DUALPI2_QUEUE_L;
-	enum dualpi2_verdict verdict;
-	struct dualpi2_packet pkt = {
-		.profile = dualpi2_profile_of(dualpi2_cb(skb)),
-		.low = dualpi2_is_low(dualpi2_backlog_bytes(q) +
-				      qdisc_pkt_len(skb), q->mtu_bytes),
-		.shared = q->fifo[DUALPI2_QUEUE_C].list.head,
-		.may_drop = may_drop && !dualpi2_is_empty(q),
-		.l_pkts = q->fifo[DUALPI2_QUEUE_L].list.qlen + l,
-		.rnd = dualpi2_decision_bits(q, now_ns),
-	};
-
-	/* Classic packets got theirs when they came. */
-	if (!l && q->params.drop_early)
-		return false;
-	if (l)
-		dualpi2_native_delay(q, skb, sojourn_ns, now_ns, &pkt);
-	verdict = dualpi2_verdict(&q->params, &q->vars, &pkt);
-	dualpi2_trace(sch, skb, sojourn_ns, verdict);
-	if (verdict < DUALPI2_DROP_AQM) {
-		if (verdict != DUALPI2_PASS)
-			dualpi2_mark(q, skb, &fifo->stats, verdict);
-		return false;
-	}
-	dualpi2_note_drop(q, fifo, skb,
-			  verdict == DUALPI2_DROP_AQM ?
-			  DUALPI2_DROPPED_AQM : DUALPI2_DROPPED_OVERLOAD);
-	return true;
-}
-
-/* A packet is on its way: account for the time that it takes of the link. */
-static void dualpi2_sent(struct dualpi2_sched_data *q,
-			 const struct sk_buff *skb, enum dualpi2_queue queue,
-			 u64 now_ns)
-{
-	const struct sk_buff *c = q->fifo[DUALPI2_QUEUE_C].list.head;
-	const struct sk_buff *l = q->fifo[DUALPI2_QUEUE_L].list.head;
-	u64 wire_bytes = dualpi2_wire_bytes(q, skb);
 	u32 bytes = min_t(u64, wire_bytes, U32_MAX);
 
-	dualpi2_sched_charge(&q->params, &q->vars, queue, c, l, bytes);
-	if (q->params.link.ns_per_byte_q20)
+	dualpi2_sched_charge(&q->params, &q->vars, queue, c_left, l_left, bytes);
+	if (shaped && q->params.link.ns_per_byte_q20)
 		dualpi2_clock_send(&q->params.link, &q->clock, wire_bytes,
 				   now_ns);
-	else
-		dualpi2_drain_sent(&q->drain, bytes, c || l, now_ns);
+	else if (c_left || l_left || q->drain.begin_ns)
+		dualpi2_drain_sent(&q->drain, bytes, c_left || l_left, now_ns);
+
+	_bstats_update(&sch->bstats, len, packets);
+	WRITE_ONCE(sch->qstats.backlog, sch->qstats.backlog - (u32)len);
+	WRITE_ONCE(sch->q.qlen, sch->q.qlen - 1);
+	if (!__is_defined(DUALPI2_BENCH_NO_STATS))
+		dualpi2_delay_add(&fifo->stats.delay, sojourn_ns);
 }
 
-/* Dequeue for all packets, when one may leave. */
-static noinline struct sk_buff *dualpi2_dequeue_any(struct Qdisc *sch,
-						    u64 now_ns)
+/* Not inline, as dualpi2_burst_begin(). */
+static noinline u64 dualpi2_drain_ns(const struct dualpi2_sched_data *q,
+				     u64 bytes)
+{
+	return dualpi2_bytes_ns(q->params.link.ns_per_byte_q20, bytes);
+}
+
+/* What the verdict on the head of a queue depends on, but random bits.
+ *
+ * The native marker's delay is that of the packets behind this one, if they wait for
+ * our shaper, so that the first packet of a burst is marked (RFC 9332 A.1, note a);
+ * otherwise it is the sojourn time.
+ *
+ * @queue: constant
+ * @other: the other queue holds packets
+ * @shaped: constant; false: there is no shaper
+ * @fast: constant; @queue holds at most DUALPI2_LINK_BYTES_MAX
+ */
+static __always_inline struct dualpi2_packet
+dualpi2_packet(const struct dualpi2_sched_data *q, const struct sk_buff *skb,
+	       enum dualpi2_queue queue, bool other, bool shaped, bool fast,
+	       u64 sojourn_ns, u64 now_ns)
+{
+	const struct dualpi2_fifo *fifo = &q->fifo[queue];
+	const struct dualpi2_link *link = &q->params.link;
+	u64 bytes = dualpi2_fifo_bytes(fifo), left_bytes;
+	struct dualpi2_packet pkt = {
+		.profile = dualpi2_profile_of(dualpi2_cb(skb)),
+		.may_drop = skb->next || other,
+		.delay_ns = sojourn_ns,
+	};
+
+	if (other)
+		bytes += dualpi2_fifo_bytes(&q->fifo[!queue]);
+	pkt.low = dualpi2_is_low(bytes, q->mtu_bytes);
+	if (queue == DUALPI2_QUEUE_C)
+		return pkt;
+	pkt.shared = other;
+	pkt.l_pkts = fifo->list.qlen;
+	pkt.native_ok = dualpi2_cb(skb)->flags & DUALPI2_CB_NATIVE_OK;
+	if (shaped && dualpi2_clock_is_cause(link, &q->clock, now_ns)) {
+		left_bytes = dualpi2_fifo_bytes(fifo) - qdisc_pkt_len(skb);
+		/* The product is below 2^62. */
+		pkt.delay_ns = fast || left_bytes <= DUALPI2_LINK_BYTES_MAX ?
+			       left_bytes * link->ns_per_byte_q20 >> 20 :
+			       dualpi2_drain_ns(q, left_bytes);
+		pkt.native_ok = dualpi2_native_ok(&q->params, pkt.l_pkts);
+	}
+	return pkt;
+}
+
+/* The verdict on the head of a queue.  With drop_enqueue, Classic packets had theirs
+ * on arrival.  Arguments as for dualpi2_packet().
+ */
+static __always_inline enum dualpi2_verdict
+dualpi2_aqm_dequeue(struct Qdisc *sch, const struct sk_buff *skb,
+		    enum dualpi2_queue queue, bool other, u64 sojourn_ns,
+		    bool may_drop, u64 now_ns)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	enum dualpi2_verdict verdict;
+	struct dualpi2_packet pkt;
+
+	if (queue == DUALPI2_QUEUE_C && q->params.drop_early)
+		return DUALPI2_PASS;
+	pkt = dualpi2_packet(q, skb, queue, other, true, false, sojourn_ns,
+			     now_ns);
+	pkt.may_drop &= may_drop;
+	pkt.rnd = dualpi2_decision_bits(q, now_ns);
+	verdict = queue == DUALPI2_QUEUE_C ?
+		  dualpi2_c_verdict(&q->params, &q->vars, &pkt) :
+		  dualpi2_l_verdict(&q->params, &q->vars, &pkt);
+	dualpi2_trace(sch, skb, sojourn_ns, verdict);
+	return verdict;
+}
+
+/* Drop a packet that was taken from its queue, as the verdict says. */
+static noinline void dualpi2_aqm_drop(struct Qdisc *sch, struct sk_buff *skb,
+				      enum dualpi2_verdict verdict)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+
+	dualpi2_charge_drop(q, &q->fifo[dualpi2_queue_of(dualpi2_cb(skb))], skb,
+			    verdict == DUALPI2_DROP_AQM ?
+			    DUALPI2_DROPPED_AQM : DUALPI2_DROPPED_OVERLOAD);
+	dualpi2_leave(sch, skb);
+	qdisc_qstats_drop(sch);
+	dualpi2_compat_dequeue_drop(sch, skb, dualpi2_aqm_reason(q));
+}
+
+/* Slow path: the PI update, marks and drops, and all packets. */
+static noinline struct sk_buff *dualpi2_dequeue_slow(struct Qdisc *sch,
+						     u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	const struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
 	const struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
 	unsigned int dropped = 0, dropped_bytes = 0;
+	enum dualpi2_verdict verdict;
 	struct dualpi2_fifo *fifo;
 	enum dualpi2_queue queue;
 	struct sk_buff *skb;
 	u64 sojourn_ns;
+	bool may_drop;
 
 	/* What the device gave back counts in qlen, too. */
 	if (dualpi2_is_empty(q))
@@ -1033,58 +1108,96 @@ static noinline struct sk_buff *dualpi2_dequeue_any(struct Qdisc *sch,
 		dualpi2_update(sch, now_ns);
 
 	for (;;) {
+		may_drop = dropped < DUALPI2_DROPS_PER_DEQUEUE;
 		queue = dualpi2_sched_pick(&q->vars, c->list.head,
 					   l->list.head);
 		fifo = dualpi2_fifo_of(q, queue);
-		skb = dualpi2_fifo_pop(q, fifo);
-		sojourn_ns = dualpi2_sojourn_ns(skb, now_ns);
-		if (dualpi2_is_quiet(&q->params, &q->vars, queue, sojourn_ns,
-				     dualpi2_fifo_bytes(fifo)) &&
-		    !dualpi2_tracing())
-			break;
-		if (!dualpi2_signal(sch, skb, now_ns,
-				    dropped < DUALPI2_DROPS_PER_DEQUEUE))
+		sojourn_ns = dualpi2_sojourn(fifo->list.head, now_ns);
+		verdict = queue == DUALPI2_QUEUE_C ?
+			  dualpi2_aqm_dequeue(sch, c->list.head,
+					      DUALPI2_QUEUE_C, l->list.head,
+					      sojourn_ns, may_drop, now_ns) :
+			  dualpi2_aqm_dequeue(sch, l->list.head,
+					      DUALPI2_QUEUE_L, c->list.head,
+					      sojourn_ns, may_drop, now_ns);
+		skb = dualpi2_dequeue_head(q, fifo);
+		if (likely(verdict < DUALPI2_DROP_AQM))
 			break;
 		dropped++;
 		dropped_bytes += qdisc_pkt_len(skb);
-		dualpi2_leave(sch, skb);
-		qdisc_qstats_drop(sch);
-		dualpi2_compat_dequeue_drop(sch, skb, dualpi2_aqm_reason(q));
+		dualpi2_aqm_drop(sch, skb, verdict);
 	}
+	if (verdict != DUALPI2_PASS)
+		dualpi2_set_ce_counted(q, skb, &fifo->stats, verdict);
 
-	/* Parents are to see a child that is not empty. */
+	/* Parents must see a child that is not empty. */
 	if (unlikely(dropped))
 		qdisc_tree_reduce_backlog(sch, dropped, dropped_bytes);
-	dualpi2_sent(q, skb, queue, now_ns);
-	dualpi2_account_forward(&fifo->stats, sojourn_ns);
-	qdisc_bstats_update(sch, skb);
-	dualpi2_leave(sch, skb);
+	dualpi2_account_departure(sch, queue, fifo,
+				  skb_is_gso(skb) ? skb_shinfo(skb)->gso_segs : 1,
+				  qdisc_pkt_len(skb),
+				  dualpi2_wire_bytes(q, skb, true),
+				  c->list.head, l->list.head, true, sojourn_ns,
+				  now_ns);
 	return skb;
 }
 
-/* Dequeue a queue's first packet if it is sure to get no signal and has nothing
- * else about it.
- *
- * Return: false if that is not so.
+#ifdef DUALPI2_DEBUG
+/* The slow path must come to the same verdict on the head of @queue and leave the same
+ * state.  @vars_before: from before the fast path's decision.
  */
-static __always_inline bool
-dualpi2_dequeue_quiet(struct Qdisc *sch, struct sk_buff *skb,
-		      enum dualpi2_queue queue, bool other, bool timed,
-		      u64 now_ns)
+static noinline void
+dualpi2_verify_dequeue(struct Qdisc *sch, const struct sk_buff *skb,
+		       enum dualpi2_queue queue,
+		       const struct dualpi2_vars *vars_before,
+		       enum dualpi2_verdict fast, u64 now_ns)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	struct dualpi2_vars vars = *vars_before;
+	bool c = q->fifo[DUALPI2_QUEUE_C].list.head;
+	bool l = q->fifo[DUALPI2_QUEUE_L].list.head;
+	enum dualpi2_verdict verdict = DUALPI2_PASS;
+	struct dualpi2_packet pkt;
+
+	if (queue == DUALPI2_QUEUE_L) {
+		pkt = dualpi2_packet(q, skb, DUALPI2_QUEUE_L, c, true, false,
+				     dualpi2_sojourn(skb, now_ns), now_ns);
+		pkt.rnd = now_ns << 32;
+		verdict = dualpi2_verdict(&q->params, &vars, &pkt);
+	} else if (!q->params.drop_early) {
+		pkt = dualpi2_packet(q, skb, DUALPI2_QUEUE_C, l, true, false,
+				     dualpi2_sojourn(skb, now_ns), now_ns);
+		pkt.rnd = now_ns << 32;
+		verdict = dualpi2_verdict(&q->params, &vars, &pkt);
+	}
+	WARN_ONCE(verdict != fast || memcmp(&vars, &q->vars, sizeof(vars)) ||
+		  queue != dualpi2_sched_pick(&q->vars, c, l) ||
+		  skb_is_gso(skb) || (dualpi2_cb(skb)->flags & DUALPI2_CB_NQB),
+		  "dualpi2: fast path: queue %d, verdict %d; slow path: %d, flags %#x\n",
+		  queue, fast, verdict, dualpi2_cb(skb)->flags);
+}
+#else
+static void
+dualpi2_verify_dequeue(struct Qdisc *sch, const struct sk_buff *skb,
+		       enum dualpi2_queue queue,
+		       const struct dualpi2_vars *vars_before,
+		       enum dualpi2_verdict fast, u64 now_ns)
+{
+}
+#endif
+
+/* Take the head of @queue.  @queue and @shaped are constant, @other: the other queue
+ * holds packets.
+ */
+static __always_inline void
+dualpi2_take_head(struct Qdisc *sch, struct sk_buff *skb,
+		  enum dualpi2_queue queue, bool other, bool shaped,
+		  u64 sojourn_ns, u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct dualpi2_fifo *fifo = &q->fifo[queue];
-	u64 sojourn_ns = now_ns - dualpi2_cb(skb)->queued_ns;
 	u64 len = qdisc_pkt_len(skb);
-	struct sk_buff *next;
-	u32 bytes;
-
-	next = skb->next;
-	if (timed && next ?
-	    !dualpi2_is_quiet(&q->params, &q->vars, queue, sojourn_ns,
-			      dualpi2_fifo_bytes(fifo) - len) :
-	    sojourn_ns >= q->vars.quiet_ns[queue])
-		return false;
+	struct sk_buff *next = skb->next;
 
 	fifo->list.head = next;
 	fifo->list.qlen--;
@@ -1094,123 +1207,175 @@ dualpi2_dequeue_quiet(struct Qdisc *sch, struct sk_buff *skb,
 		skb_mark_not_on_list(skb);
 	else
 		fifo->list.tail = NULL;
-
-	/* As dualpi2_sent(). */
-	bytes = timed ? dualpi2_wire_bytes_quick(q, skb) : len;
-	dualpi2_sched_charge(&q->params, &q->vars, queue,
-			     queue == DUALPI2_QUEUE_C ? !!next : other,
-			     queue == DUALPI2_QUEUE_C ? other : !!next, bytes);
-	if (timed && q->params.link.ns_per_byte_q20)
-		dualpi2_clock_send(&q->params.link, &q->clock, bytes, now_ns);
-	else if (next || other || q->drain.begin_ns)
-		dualpi2_drain_sent(&q->drain, bytes, next || other, now_ns);
-
-	_bstats_update(&sch->bstats, len, 1);
-	WRITE_ONCE(sch->qstats.backlog, sch->qstats.backlog - (u32)len);
-	WRITE_ONCE(sch->q.qlen, sch->q.qlen - 1);
-	dualpi2_account_forward(&fifo->stats, sojourn_ns);
-	return true;
+	dualpi2_account_departure(sch, queue, fifo, 1, len,
+				  shaped ? dualpi2_wire_bytes(q, skb, false) : len,
+				  queue == DUALPI2_QUEUE_C ? !!next : other,
+				  queue == DUALPI2_QUEUE_C ? other : !!next,
+				  shaped, sojourn_ns, now_ns);
 }
 
-/* The short way where packets wait in both queues. */
-static noinline struct sk_buff *dualpi2_dequeue_shared(struct Qdisc *sch,
-						       u64 now_ns)
+/* Take the head of @queue, if dualpi2_verdict_fast() passes or marks it.  Arguments as
+ * for dualpi2_take_head().
+ *
+ * Return: NULL: it takes the slow path; nothing has changed.
+ */
+static __always_inline struct sk_buff *
+dualpi2_try_verdict(struct Qdisc *sch, struct sk_buff *skb,
+		    enum dualpi2_queue queue, bool other, bool shaped,
+		    u64 now_ns)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	u64 sojourn_ns = dualpi2_sojourn_or_huge(skb, now_ns);
+	struct dualpi2_vars before = q->vars;	/* for verification alone */
+	enum dualpi2_verdict verdict;
+	struct dualpi2_packet pkt;
+
+	if (sojourn_ns >= DUALPI2_QUIET_MAX_NS ||
+	    (shaped &&
+	     dualpi2_fifo_bytes(&q->fifo[queue]) > DUALPI2_LINK_BYTES_MAX))
+		return NULL;
+	pkt = dualpi2_packet(q, skb, queue, other, shaped, true, sojourn_ns,
+			     now_ns);
+	pkt.rnd = now_ns << 32;
+	verdict = dualpi2_verdict_fast(&q->params, &q->vars, queue, &pkt);
+	if (verdict == DUALPI2_UNDECIDED)
+		return NULL;
+	dualpi2_verify_dequeue(sch, skb, queue, &before, verdict, now_ns);
+	dualpi2_take_head(sch, skb, queue, other, shaped, sojourn_ns, now_ns);
+	if (verdict != DUALPI2_PASS)
+		dualpi2_set_ce_counted(q, skb, &q->fifo[queue].stats, verdict);
+	return skb;
+}
+
+/* Fast path of a loaded link.  @shaped is constant. */
+static __always_inline struct sk_buff *
+dualpi2_dequeue_loaded(struct Qdisc *sch, bool shaped, u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct sk_buff *c = q->fifo[DUALPI2_QUEUE_C].list.head;
 	struct sk_buff *l = q->fifo[DUALPI2_QUEUE_L].list.head;
+	struct sk_buff *skb;
 
-	if (dualpi2_sched_pick(&q->vars, true, true) == DUALPI2_QUEUE_C) {
-		if (dualpi2_dequeue_quiet(sch, c, DUALPI2_QUEUE_C, true, false,
-					  now_ns))
-			return c;
-	} else {
-		if (dualpi2_dequeue_quiet(sch, l, DUALPI2_QUEUE_L, true, false,
-					  now_ns))
-			return l;
-	}
-	return dualpi2_dequeue_any(sch, now_ns);
+	/* What the device gave back counts in qlen, too. */
+	if (dualpi2_is_empty(q))
+		return NULL;
+	if (dualpi2_sched_pick(&q->vars, c, l) == DUALPI2_QUEUE_C)
+		skb = dualpi2_try_verdict(sch, c, DUALPI2_QUEUE_C, l, shaped,
+					  now_ns);
+	else
+		skb = dualpi2_try_verdict(sch, l, DUALPI2_QUEUE_L, c, shaped,
+					  now_ns);
+	return skb ?: dualpi2_dequeue_slow(sch, now_ns);
 }
 
-/* The short way, as in dualpi2_enqueue(), when a packet may leave. */
+static noinline struct sk_buff *
+dualpi2_dequeue_loaded_unshaped(struct Qdisc *sch, u64 now_ns)
+{
+	return dualpi2_dequeue_loaded(sch, false, now_ns);
+}
+
+static noinline struct sk_buff *
+dualpi2_dequeue_loaded_shaped(struct Qdisc *sch, u64 now_ns)
+{
+	return dualpi2_dequeue_loaded(sch, true, now_ns);
+}
+
+/* Take the head of @queue, if p' is 0 and the packet has waited for less than the L4S
+ * ramp begins at.  The other queue is empty.  @queue and @shaped are constant.
+ *
+ * Return: false: nothing has changed.
+ */
+static __always_inline bool
+dualpi2_try_dequeue_head(struct Qdisc *sch, struct sk_buff *skb,
+			 enum dualpi2_queue queue, bool shaped, u64 now_ns)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	u64 sojourn_ns = dualpi2_sojourn_or_huge(skb, now_ns);
+
+	if (shaped && skb->next ?
+	    !dualpi2_is_quiet(&q->params, &q->vars, queue, sojourn_ns,
+			      dualpi2_fifo_bytes(&q->fifo[queue]) -
+			      qdisc_pkt_len(skb)) :
+	    sojourn_ns >= q->vars.quiet_ns[queue])
+		return false;
+	dualpi2_verify_dequeue(sch, skb, queue, &q->vars, DUALPI2_PASS, now_ns);
+	dualpi2_take_head(sch, skb, queue, false, shaped, sojourn_ns, now_ns);
+	return true;
+}
+
+/* Fast path, when a packet may leave. */
 static __always_inline struct sk_buff *
-dualpi2_dequeue_quickly(struct Qdisc *sch, bool timed, u64 now_ns)
+dualpi2_dequeue_fast(struct Qdisc *sch, bool shaped, u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct sk_buff *c, *l;
 
 	if (unlikely(dualpi2_pi_is_due(&q->vars, now_ns) || dualpi2_tracing()))
-		goto any;
+		return dualpi2_dequeue_slow(sch, now_ns);
 	c = q->fifo[DUALPI2_QUEUE_C].list.head;
 	l = q->fifo[DUALPI2_QUEUE_L].list.head;
 	if (l) {
-		if (c && timed)
-			goto any;
-		if (c)
-			return dualpi2_dequeue_shared(sch, now_ns);
-		if (dualpi2_dequeue_quiet(sch, l, DUALPI2_QUEUE_L, false, timed,
-					  now_ns))
+		if (!c && dualpi2_try_dequeue_head(sch, l, DUALPI2_QUEUE_L,
+						   shaped, now_ns))
 			return l;
-	} else if (c && dualpi2_dequeue_quiet(sch, c, DUALPI2_QUEUE_C, false,
-					      timed, now_ns)) {
+	} else if (c && dualpi2_try_dequeue_head(sch, c, DUALPI2_QUEUE_C,
+						 shaped, now_ns)) {
 		return c;
 	}
-any:
-	return dualpi2_dequeue_any(sch, now_ns);
+	return shaped ? dualpi2_dequeue_loaded_shaped(sch, now_ns) :
+			dualpi2_dequeue_loaded_unshaped(sch, now_ns);
 }
 
-/* Have the packets wait for their turn on the link.  Each one that comes asks for
- * one; if it came too early there is no need to read the clock again.
+/* May a packet leave now, as far as the shaper is concerned?  Every enqueue triggers
+ * a dequeue attempt.  While the watchdog is armed, return without reading the clock.
  *
- * Return: the time, or 0 if none may leave.
+ * Return: true if not; otherwise *now_ns is the time.
  */
-static noinline u64 dualpi2_wait(struct Qdisc *sch)
+static noinline bool dualpi2_throttle(struct Qdisc *sch, u64 *now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	u64 now_ns;
 
 	if (hrtimer_is_queued(&q->watchdog.timer))
-		return 0;
-	now_ns = ktime_get_ns();
-	if (!dualpi2_clock_wait(&q->clock, now_ns))
-		return now_ns;
+		return true;
+	*now_ns = ktime_get_ns();
+	if (!dualpi2_clock_wait(&q->clock, *now_ns))
+		return false;
 	q->throttled++;
 	qdisc_qstats_overlimit(sch);
 	qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next_ns);
-	return 0;
+	return true;
 }
 
-/* Dequeue after a parent has peeked; it may have taken what it saw. */
+/* Dequeue after a parent has peeked.  The flag may be stale: qdisc_dequeue_peeked()
+ * takes the packet from gso_skb without calling us.
+ */
 static noinline struct sk_buff *dualpi2_dequeue_peeked(struct Qdisc *sch)
 {
 	struct sk_buff *skb = __skb_dequeue(&sch->gso_skb);
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 
-	q->detour &= ~DUALPI2_DETOUR_PEEKED;
+	q->dequeue_slow_flags &= ~DUALPI2_SLOW_PEEKED;
 	if (!skb)
 		return sch->dequeue(sch);
 	dualpi2_leave(sch, skb);
 	return skb;
 }
 
-/* Dequeue where there is a shaper, where lengths are not the kernel's, or after a
- * parent has peeked.
- */
-static noinline struct sk_buff *dualpi2_dequeue_timed(struct Qdisc *sch)
+/* Dequeue with any of dequeue_slow_flags set. */
+static noinline struct sk_buff *dualpi2_dequeue_shaped(struct Qdisc *sch)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	u64 now_ns;
 
-	if (unlikely(q->detour & DUALPI2_DETOUR_PEEKED))
+	if (unlikely(q->dequeue_slow_flags & DUALPI2_SLOW_PEEKED))
 		return dualpi2_dequeue_peeked(sch);
 	if (unlikely(dualpi2_clock_wait(&q->clock, q->arrived_ns))) {
-		now_ns = dualpi2_wait(sch);
-		if (!now_ns)
+		if (dualpi2_throttle(sch, &now_ns))
 			return NULL;
 	} else {
 		now_ns = ktime_get_ns();
 	}
-	return dualpi2_dequeue_quickly(sch, true, now_ns);
+	return dualpi2_dequeue_fast(sch, true, now_ns);
 }
 
 static struct sk_buff *dualpi2_dequeue(struct Qdisc *sch)
@@ -1219,13 +1384,13 @@ static struct sk_buff *dualpi2_dequeue(struct Qdisc *sch)
 
 	if (!sch->q.qlen)
 		return NULL;
-	if (unlikely(q->detour))
-		return dualpi2_dequeue_timed(sch);
-	return dualpi2_dequeue_quickly(sch, false, ktime_get_ns());
+	if (unlikely(q->dequeue_slow_flags))
+		return dualpi2_dequeue_shaped(sch);
+	return dualpi2_dequeue_fast(sch, false, ktime_get_ns());
 }
 
-/* The packet that dequeue will return next.  It has got its signal and is out of
- * its queue, and still counts in the qdisc's qlen and backlog.
+/* The packet that dequeue will return next.  It has had its verdict and is out of its
+ * queue, and still counts in the qdisc's qlen and backlog.
  */
 static struct sk_buff *dualpi2_peek(struct Qdisc *sch)
 {
@@ -1233,12 +1398,12 @@ static struct sk_buff *dualpi2_peek(struct Qdisc *sch)
 	struct sk_buff *skb = skb_peek(&sch->gso_skb);
 
 	if (!skb) {
-		/* Parents take the last one without a word. */
-		q->detour &= ~DUALPI2_DETOUR_PEEKED;
+		/* The flag may be stale, see dualpi2_dequeue_peeked(). */
+		q->dequeue_slow_flags &= ~DUALPI2_SLOW_PEEKED;
 		skb = dualpi2_dequeue(sch);
 		if (skb) {
 			__skb_queue_head(&sch->gso_skb, skb);
-			q->detour |= DUALPI2_DETOUR_PEEKED;
+			q->dequeue_slow_flags |= DUALPI2_SLOW_PEEKED;
 			qdisc_qstats_backlog_inc(sch, skb);
 			WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
 		}
@@ -1463,7 +1628,7 @@ static void dualpi2_trim(struct Qdisc *sch)
 			fifo = &q->fifo[DUALPI2_QUEUE_L];
 		if (!fifo->list.head)
 			break;
-		skb = dualpi2_fifo_pop(q, fifo);
+		skb = dualpi2_dequeue_head(q, fifo);
 		dropped++;
 		dropped_bytes += qdisc_pkt_len(skb);
 		dualpi2_leave(sch, skb);
@@ -1484,7 +1649,7 @@ static void dualpi2_trim(struct Qdisc *sch)
 /* Bring a qdisc that has been idle up to date, and return the time.  Called with
  * the tree locked.  An overload that is over is left for the work to find.
  */
-static u64 dualpi2_now(struct Qdisc *sch)
+static u64 dualpi2_catch_up(struct Qdisc *sch)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	u64 now_ns = ktime_get_ns();
@@ -1558,12 +1723,12 @@ static void dualpi2_report_work(struct work_struct *work)
 	spin_lock_bh(lock);
 	/* If the root was replaced, @lock is not the one that reset is called with. */
 	spin_lock(&q->report_lock);
-	now_ns = dualpi2_now(sch);
+	now_ns = dualpi2_catch_up(sch);
 	kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);
 	if (kind != DUALPI2_REPORT_NONE)
 		q->reports++;
 	wait_ns = dualpi2_report_wait_ns(&q->params, &q->vars, now_ns);
-	/* Under the lock, so that dualpi2_notice() has the last word. */
+	/* Under the lock, so that dualpi2_kick_report() has the last word. */
 	if (wait_ns)
 		schedule_delayed_work(&q->report_work,
 				      nsecs_to_jiffies(wait_ns) + 1);
@@ -1576,7 +1741,7 @@ static void dualpi2_report_work(struct work_struct *work)
 }
 
 /* New edges begin new histograms. */
-static void dualpi2_set_edges(struct dualpi2_sched_data *q)
+static void dualpi2_set_bucket_widths(struct dualpi2_sched_data *q)
 {
 	const u8 shift[DUALPI2_QUEUES] = {
 		[DUALPI2_QUEUE_C] = dualpi2_hist_shift(q->config.hist_c_us),
@@ -1627,7 +1792,7 @@ static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
 	dualpi2_set_late(&params);
 
 	sch_tree_lock(sch);
-	now_ns = dualpi2_now(sch);
+	now_ns = dualpi2_catch_up(sch);
 	dualpi2_report_change(&q->params, &params, &q->vars, now_ns);
 	dualpi2_clock_change(&q->params.link, &params.link, &q->clock,
 			     q->mtu_bytes, now_ns);
@@ -1635,13 +1800,13 @@ static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
 		dualpi2_drain_pause(&q->drain, now_ns);
 	q->config = cfg;
 	q->params = params;
-	dualpi2_set_quick(q);
+	dualpi2_update_fast_path(q);
 	dualpi2_set_bypass(sch);
 	dualpi2_refresh_limits(sch);
-	dualpi2_set_edges(q);
+	dualpi2_set_bucket_widths(q);
 	dualpi2_vars_derive(&q->params, &q->vars, now_ns);
-	dualpi2_learn(q);
-	dualpi2_notice(q);
+	dualpi2_adapt_ramp(q);
+	dualpi2_kick_report(q);
 	dualpi2_trim(sch);
 	if (!sch->q.qlen)
 		q->vars.credit = q->vars.credit_start;
@@ -1675,10 +1840,10 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 	}
 	dualpi2_params_init(&q->params, &q->config);
 	dualpi2_set_late(&q->params);
-	dualpi2_set_quick(q);
+	dualpi2_update_fast_path(q);
 	dualpi2_set_bypass(sch);
 	dualpi2_refresh_limits(sch);
-	dualpi2_set_edges(q);
+	dualpi2_set_bucket_widths(q);
 	dualpi2_vars_init(&q->params, &q->vars, q->mtu_bytes, ktime_get_ns());
 	return 0;
 }
@@ -1705,7 +1870,7 @@ static void dualpi2_reset(struct Qdisc *sch)
 		fifo->bytes_out = fifo->bytes_in;
 	}
 	qdisc_watchdog_cancel(&q->watchdog);
-	q->detour &= ~DUALPI2_DETOUR_PEEKED;
+	q->dequeue_slow_flags &= ~DUALPI2_SLOW_PEEKED;
 	q->memory_used = 0;
 	q->nqb_bytes = 0;
 	q->clock = (struct dualpi2_clock) {};
@@ -1718,7 +1883,7 @@ static void dualpi2_reset(struct Qdisc *sch)
 	dualpi2_vars_init(&q->params, &q->vars, q->mtu_bytes, ktime_get_ns());
 	spin_unlock_bh(&q->report_lock);
 	if (overload)
-		dualpi2_notice(q);
+		dualpi2_kick_report(q);
 }
 
 static void dualpi2_destroy(struct Qdisc *sch)
@@ -2061,7 +2226,7 @@ static int dualpi2_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 		return -1;
 	/* Locked, so that all counters are of one moment. */
 	sch_tree_lock(sch);
-	now_ns = dualpi2_now(sch);
+	now_ns = dualpi2_catch_up(sch);
 	err = dualpi2_put_xstats(d->skb, q, now_ns) ||
 	      dualpi2_put_queue(d->skb, q, DUALPI2_QUEUE_C) ||
 	      dualpi2_put_queue(d->skb, q, DUALPI2_QUEUE_L) ||
@@ -2134,7 +2299,7 @@ static int dualpi2_dump_class_stats(struct Qdisc *sch, unsigned long cl,
 	u64 now_ns;
 
 	sch_tree_lock(sch);
-	now_ns = dualpi2_now(sch);
+	now_ns = dualpi2_catch_up(sch);
 	dualpi2_counters(q, queue, &counters);
 	qs.backlog = counters.queued_bytes;
 	for (cause = 0; cause < DUALPI2_DROPS; cause++)

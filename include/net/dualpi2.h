@@ -185,6 +185,7 @@ enum dualpi2_verdict {
 	DUALPI2_MARK_NATIVE,
 	DUALPI2_DROP_AQM,
 	DUALPI2_DROP_OVERLOAD,
+	DUALPI2_UNDECIDED
 };
 
 /* What is to be told of an overload. */
@@ -413,6 +414,7 @@ struct dualpi2_delay {
  * @coupled_q32: p_CL = min(k * p', 1)
  * @due_ns: time of the next update
  * @quiet_ns: a packet of this queue gets no signal for a delay below this
+ * @may_pass: out of overload, with signals evenly spaced: see dualpi2_verdict_fast()
  * @updated_ns: time of the last update
  * @target_ns: effective target, from dualpi2_set_target()
  * @packet_ns: serialization time of a packet of DUALPI2_LOW_MTU_BYTES; 0: overload
@@ -451,6 +453,7 @@ struct dualpi2_vars {
 	u32 delay_scale_q32;
 	u32 packet_ns;
 	bool overload;
+	bool may_pass;
 	struct dualpi2_ramp ramp;
 	struct dualpi2_ramp shared_ramp;
 	struct dualpi2_spacer c_signal;
@@ -848,6 +851,15 @@ static inline void dualpi2_overload_update(const struct dualpi2_params *p,
 /* No packet waits for so long: 146 years. */
 #define DUALPI2_QUIET_MAX_NS		(1ULL << 62)
 
+/* In overload, does the AQM drop packets of all codepoints?  That depends on p'
+ * alone: &dualpi2_vars.overload lasts longer, for reports.
+ */
+static inline bool dualpi2_sheds(const struct dualpi2_params *p,
+				 const struct dualpi2_vars *v)
+{
+	return v->base_q32 >= p->enter_q32 && p->drop_overload;
+}
+
 /* At p' of 0 there is no signal in the Classic queue, nor a coupled one, and no
  * native one up to the begin of the ramp.
  */
@@ -856,6 +868,7 @@ static inline void dualpi2_set_quiet(const struct dualpi2_params *p,
 {
 	u32 silent_ns = min_t(u32, v->ramp.min_ns, v->shared_ramp.min_ns);
 
+	v->may_pass = !p->random && !dualpi2_sheds(p, v);
 	v->quiet_ns[DUALPI2_QUEUE_C] = p->drop_early || !v->base_q32 ?
 				       DUALPI2_QUIET_MAX_NS : 0;
 	v->quiet_ns[DUALPI2_QUEUE_L] = !v->base_q32 && p->step_pkts == U32_MAX ?
@@ -1233,6 +1246,13 @@ static inline void dualpi2_pi_idle(const struct dualpi2_params *p,
 	dualpi2_overload_update(p, v, false, empty_ns, now_ns);
 }
 
+/* With another @p_q32, has a whole probability come together? */
+static inline bool dualpi2_is_whole(const struct dualpi2_spacer *s, u64 p_q32)
+{
+	return s->credit_q32 + (s64)p_q32 + (s32)s->dither_q32 >=
+	       (s64)DUALPI2_ONE_Q32;
+}
+
 /**
  * dualpi2_spacer_hit() - is this packet the one to be signalled?
  * @s: state of the stream of packets
@@ -1258,10 +1278,11 @@ static inline bool dualpi2_spacer_hit(struct dualpi2_spacer *s, u64 p_q32,
 		return true;
 	if (random)
 		return rnd < p_q32;
-	s->credit_q32 += (s64)p_q32;
-	if (s->credit_q32 + (s32)s->dither_q32 < (s64)DUALPI2_ONE_Q32)
+	if (!dualpi2_is_whole(s, p_q32)) {
+		s->credit_q32 += (s64)p_q32;
 		return false;
-	s->credit_q32 -= (s64)DUALPI2_ONE_Q32;
+	}
+	s->credit_q32 += (s64)p_q32 - (s64)DUALPI2_ONE_Q32;
 	s->dither_q32 = s->dither_q32 * 1664525U + 1013904223U + rnd;
 	return true;
 }
@@ -1424,10 +1445,12 @@ static inline bool dualpi2_hit_mark(const struct dualpi2_params *p,
 }
 
 /* The Classic queue's part of dualpi2_verdict(). */
-static inline enum dualpi2_verdict
+static __always_inline enum dualpi2_verdict
 dualpi2_c_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
-		  const struct dualpi2_packet *pkt, bool shed)
+		  const struct dualpi2_packet *pkt)
 {
+	bool shed = dualpi2_sheds(p, v);
+
 	if (pkt->low || !v->base_q32)
 		return DUALPI2_PASS;
 	if (shed && dualpi2_hit_drop(p, pkt, &v->c_signal, v->classic_q32))
@@ -1446,10 +1469,11 @@ dualpi2_c_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
 }
 
 /* The L4S queue's part of dualpi2_verdict(). */
-static inline enum dualpi2_verdict
+static __always_inline enum dualpi2_verdict
 dualpi2_l_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
-		  const struct dualpi2_packet *pkt, bool shed)
+		  const struct dualpi2_packet *pkt)
 {
+	bool shed = !pkt->low && dualpi2_sheds(p, v);
 	u64 coupled_q32 = pkt->low ? 0 : v->coupled_q32;
 	const struct dualpi2_ramp *ramp = pkt->shared ? &v->shared_ramp :
 							&v->ramp;
@@ -1485,19 +1509,62 @@ dualpi2_l_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
  *
  * RFC 9332 A.1 figure 5 with 2.5.1.1.  In overload a packet of any codepoint in
  * any queue is dropped with the Classic probability, and what remains of the
- * scalable ones is marked as before; Classic ones are not marked as well.  That
- * goes by p' alone: &dualpi2_vars.overload lasts longer, for reports.
+ * scalable ones is marked as before; Classic ones are not marked as well.
  */
 static inline enum dualpi2_verdict
 dualpi2_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
 		const struct dualpi2_packet *pkt)
 {
-	bool shed = v->base_q32 >= p->enter_q32 && p->drop_overload &&
-		    !pkt->low;
-
 	return pkt->profile <= DUALPI2_C_SCALABLE ?
-	       dualpi2_c_verdict(p, v, pkt, shed) :
-	       dualpi2_l_verdict(p, v, pkt, shed);
+	       dualpi2_c_verdict(p, v, pkt) : dualpi2_l_verdict(p, v, pkt);
+}
+
+/**
+ * dualpi2_verdict_fast() - dualpi2_verdict() where it passes or marks
+ * @p: parameters
+ * @v: state
+ * @queue: where the packet is, constant
+ * @pkt: the packet
+ *
+ * For Classic packets, and for scalable ones in the L4S queue, if @v->may_pass.
+ *
+ * Return: the verdict; DUALPI2_UNDECIDED: the state has not changed, and
+ * dualpi2_verdict() decides.
+ */
+static __always_inline enum dualpi2_verdict
+dualpi2_verdict_fast(const struct dualpi2_params *p, struct dualpi2_vars *v,
+		     enum dualpi2_queue queue, const struct dualpi2_packet *pkt)
+{
+	u64 coupled_q32, native_q32 = 0;
+
+	if (pkt->delay_ns < v->quiet_ns[queue])
+		return DUALPI2_PASS;
+	if (!v->may_pass)
+		return DUALPI2_UNDECIDED;
+	if (queue == DUALPI2_QUEUE_C) {
+		if (pkt->low)
+			return DUALPI2_PASS;
+		if (pkt->profile > DUALPI2_C_MARK ||
+		    (pkt->profile == DUALPI2_C_DROP &&
+		     (!pkt->may_drop ||
+		      dualpi2_is_whole(&v->c_signal, v->classic_q32))))
+			return DUALPI2_UNDECIDED;
+		return dualpi2_spacer_hit(&v->c_signal, v->classic_q32, false,
+					  pkt->rnd >> 32) ?
+		       DUALPI2_MARK_CLASSIC : DUALPI2_PASS;
+	}
+	if (pkt->profile != DUALPI2_L_SCALABLE)
+		return DUALPI2_UNDECIDED;
+	coupled_q32 = pkt->low ? 0 : v->coupled_q32;
+	if (pkt->native_ok)
+		native_q32 = dualpi2_native_q32(p, pkt->shared ?
+						   &v->shared_ramp : &v->ramp,
+						pkt->delay_ns, pkt->l_pkts);
+	if (!dualpi2_spacer_hit(&v->l_mark, max_t(u64, native_q32, coupled_q32),
+				false, pkt->rnd >> 32))
+		return DUALPI2_PASS;
+	return native_q32 > coupled_q32 ? DUALPI2_MARK_NATIVE :
+					  DUALPI2_MARK_COUPLED;
 }
 
 /**

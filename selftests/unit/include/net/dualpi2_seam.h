@@ -17,6 +17,8 @@ typedef int64_t s64;
 #define S32_MAX	INT32_MAX
 
 #define unlikely(x)	__builtin_expect(!!(x), 0)
+#undef __always_inline
+#define __always_inline	inline __attribute__((__always_inline__))
 
 #define min_t(type, a, b) \
 	({ type _a = (a), _b = (b); _a < _b ? _a : _b; })
