@@ -15,7 +15,7 @@ sources=(Kbuild sch_dualpi2.c include)
 from=.
 case ${1-} in
 --prague)
-	from=selftests/prague sources=(Kbuild tcp_prague.c prague.h)
+	from=extra/prague sources=(Kbuild tcp_prague.c prague.h)
 	shift
 	;;
 --extra)

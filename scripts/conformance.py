@@ -85,7 +85,8 @@ def listed(program):
 def tests():
     """{"program/test": tags} of all there are; the program as its log is named, but for the kernel."""
     found = {}
-    for program in sorted(glob.glob("selftests/*/test_*.py", root_dir=ROOT)):
+    for program in sorted(glob.glob("selftests/*/test_*.py", root_dir=ROOT) +
+                          glob.glob("extra/*/test_*.py", root_dir=ROOT)):
         suite = os.path.basename(program).removeprefix("test_").removesuffix(".py")
         for name, about in listed(program):
             found[f"{suite}/{name}"] = [tag for tag in about if TAG.fullmatch(tag)]

@@ -64,7 +64,7 @@ mapfile -t core < <(files iproute2-patch/tc/q_dualpi2.c 'extra/tc/*.c')
 [ ${#core[@]} -gt 0 ] || die "git lists no file in $DUALPI2_ROOT; is it a clone, and yours?"
 # unit.c includes the others of its directory; trace_pc is a part of a module.
 mapfile -t programs < <(files 'iproute2-patch/tc/*.c' 'selftests/tc/*.c' 'extra/tc/*.c' 'extra/tests/*.c' 'selftests/*.c' |
-	grep -vE '^selftests/(unit/test_|fuzz/trace_pc/|prague/tcp_prague)')
+	grep -vE '^selftests/(unit/test_|fuzz/trace_pc/)')
 
 each() { # COMMAND... : for each program
 	local program

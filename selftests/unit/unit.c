@@ -25,7 +25,7 @@
 #include "test_sched.c"
 #include "test_delay.c"
 #include "test_link.c"
-#include "test_prague.c"
+#include "../../extra/prague/test_prague.c"
 #ifndef UNIT_WITHOUT_EXTRA
 #include "test_pi2.c"
 #include "test_packet_value.c"

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * TCP Prague's arithmetic, selftests/prague/prague.h: its steps one by one, and
+ * TCP Prague's arithmetic, extra/prague/prague.h: its steps one by one, and
  * senders on a marker of a fixed probability, in virtual time, which settle where
  * theory says.
- *
- * The header is named by its place, because not all that builds these tests has
- * its directory among those of includes.
  */
-#include "../prague/prague.h"
+#include "prague.h"
 
 #define PRAGUE_ONE_Q20	(1U << 20)	/* share 1 */
 
