@@ -36,8 +36,9 @@ spdx() {
 		head -n 3 "$file" | grep -q 'SPDX-License-Identifier: GPL-2.0-only' || echo "$file: no SPDX line"
 	done
 }
-shell() { files '*.sh' '*.qos' .ci/run selftests/in_vm | xargs shellcheck -x -P SCRIPTDIR -P . -e SC1091 -f gcc; }
-python() { files "*.py" scripts/run tools/dualpi2 tools/dualpi2-top | xargs "$DUALPI2_CACHE/venv/bin/ruff" check --quiet --output-format concise --line-length 120 --select E,F,W,B --ignore B905,E741; }
+shell() { files '*.sh' '*.qos' .ci/run selftests/in_vm | xargs shellcheck -f gcc; }
+# The rules are in pyproject.toml.
+python() { "$DUALPI2_CACHE/venv/bin/ruff" check --quiet --output-format concise; }
 one_version() { files | grep -vxE 'sch_dualpi2\.c|scripts/requirements\.txt' | xargs grep -nF "$(version)"; }
 blanks() { files | grep -vE '\.(png|patch)$|/corpus/|^LICENSES/' | xargs grep -nE '[[:blank:]]+$'; }
 hosts() { files | grep -vE '^(docs/|README|LICENSES/)' | xargs grep -nE 'https?://[a-z.]*(debian|pypi|pythonhosted|npmjs)'; }

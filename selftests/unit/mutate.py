@@ -151,7 +151,7 @@ class Generator:
             self.operators()
         for match in FUNCTION.finditer(plain):
             self.where, self.macro = match.group(1), False
-            self.types = dict((name, struct) for struct, name in re.findall(r"struct (\w+) \*(\w+)", match.group(2)))
+            self.types = {name: struct for struct, name in re.findall(r"struct (\w+) \*(\w+)", match.group(2))}
             self.tokens = tokens_of(source, match.start(3), match.end(3))
             self.pairs = pairs_of(self.tokens)
             self.operators()
@@ -332,7 +332,7 @@ class Trial:
         self.local = threading.local()
         self.lock = threading.Lock()
         self.made = 0
-        self.macros = [name for name in Generator(source).macros]
+        self.macros = list(Generator(source).macros)
         declared = FUNCTION.sub(
             lambda m: m.group().partition("\n{\n")[0].removeprefix("static inline ") + ";\n", source
         )
