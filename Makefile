@@ -53,9 +53,9 @@ extra-plugins: build/tc/q_pi2.so build/tc/q_csaqm.so build/tc/q_vdq_csaqm.so bui
 build/tc/q_vdq_csaqm.so: build/tc/q_csaqm.so
 	ln -sf q_csaqm.so $@
 
-build/tc/q_%.so: extra/tc/q_%.c extra/tc/words.h iproute2-patch/tc/tc_plugin.h $(wildcard extra/include/uapi/linux/*.h)
+build/tc/q_%.so: extra/*/q_%.c iproute2-patch/tc/tc_plugin.h $(wildcard extra/*/*.h)
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) -Wall -Wextra -fPIC -shared -Iextra/include/uapi -Iiproute2-patch/tc -o $@ $< -lm
+	$(CC) -std=gnu11 $(CFLAGS) -Wall -Wextra -fPIC -shared $(addprefix -I,$(wildcard extra/*/)) -Iiproute2-patch/tc -o $@ $< -lm
 
 build/net/traffic: selftests/net/traffic.c
 	@mkdir -p $(@D)

@@ -19,7 +19,7 @@ case ${1-} in
 	shift
 	;;
 --extra)
-	from=extra sources=(Kbuild sch_pi2.c sch_csaqm.c sch_ppv.c include)
+	from=extra sources=(Kbuild)
 	shift
 	;;
 esac
@@ -32,7 +32,7 @@ mkdir -p "$out"
 out=$(cd "$out" && pwd)
 cd "$DUALPI2_ROOT/$from"
 cp --update --recursive --parents "${sources[@]}" "$out"
-[ "$from" != extra ] || cp --update --recursive "$DUALPI2_ROOT/include" "$out"
+[ "$from" != extra ] || cp --update --recursive ./*/sch_*.c ./*/*.h ../include "$out"
 # A build directory of user-mode Linux does not say for which architecture it is, nor with which compiler.
 ! grep -q -s -x CONFIG_UML=y "$kdir/.config" || set -- ARCH=um CC="$(sed -n 's/^KCC=//p' "$kdir/env")" "$@"
 make --no-print-directory -C "$kdir" M="$out" "$@" modules

@@ -44,8 +44,7 @@ tree=$work/dualpi2-$version
 mkdir "$tree"
 cd "$DUALPI2_ROOT"
 cp -R --parents Kbuild Makefile sch_dualpi2.c include iproute2-patch tools LICENSES packaging/dkms.conf "$tree"
-cp --parents extra/prague/{Kbuild,tcp_prague.c,prague.h} packaging/prague/dkms.conf "$tree"
-cp -R --parents extra packaging/extra/dkms.conf "$tree"
+cp -R --parents extra "$tree"
 cp -R packaging/debian "$tree/debian"
 find "$tree" \( -name '*.o' -o -name '*.cmd' -o -name '*.d' -o -name '*.pyc' \) -delete
 find "$tree" \( -name __pycache__ -o -name .ruff_cache \) -prune -exec rm -r {} +

@@ -41,16 +41,11 @@ diagnostics='(warning|error|style|performance|portability|note): .*\[|: (warning
 # module DIR MAKE-ARGUMENT...: what compiling says about our files. Warnings in the kernel's headers are
 # not ours, and callbacks take what the kernel hands over, wanted or not: -Wno-unused-parameter.
 module() {
-	local out=$work/$1 extra=$work/$1/extra
+	local out=$work/$1 part
 	shift
-	rm -rf "$out"
-	mkdir -p "$extra"
-	cp -r --parents Kbuild sch_dualpi2.c include "$out"
-	cp -r extra/Kbuild extra/*.c include extra/include "$extra"
-	{
-		finds "$diagnostics" make --no-print-directory -C "$KDIR" M="$out" "$@" sch_dualpi2.o
-		finds "$diagnostics" make --no-print-directory -C "$KDIR" M="$extra" "$@" sch_pi2.o sch_csaqm.o sch_ppv.o
-	} | grep -v "^$KDIR/" | sed "s,$out/,,g"
+	for part in '' --prague --extra; do
+		finds "$diagnostics" scripts/build-module.sh ${part:+"$part"} "$KDIR" "$out$part" "$@"
+	done | grep -v "^$KDIR/" | sed "s,${out}[^/]*/,,g"
 }
 module_gcc() { module gcc W=1 KCFLAGS='-Wextra -Wno-unused-parameter' CC="$KCC"; }
 module_gcc_analyzer() { module analyzer KCFLAGS=-fanalyzer CC="$KCC"; }
@@ -58,13 +53,13 @@ module_sparse() { module sparse C=2 CF='-D__CHECK_ENDIAN__' CC="$KCC"; }
 
 # ---- user space ----
 
-include=(-std=gnu11 -DDUALPI2_PLUGIN -Iinclude/uapi -Iextra/include/uapi -Iiproute2-patch/tc -Iextra/tc -Iselftests/unit/include
-	-Iinclude -Iextra/include "-I$work")
-mapfile -t core < <(files iproute2-patch/tc/q_dualpi2.c 'extra/tc/*.c')
+include=(-std=gnu11 -DDUALPI2_PLUGIN -Iinclude/uapi -Iiproute2-patch/tc -Iselftests/unit/include
+	-Iinclude "-I$work" -Iextra/common -Iextra/pi2 -Iextra/csaqm -Iextra/ppv -Iextra/prague)
+mapfile -t core < <(files iproute2-patch/tc/q_dualpi2.c 'extra/*/q_*.c')
 [ ${#core[@]} -gt 0 ] || die "git lists no file in $DUALPI2_ROOT; is it a clone, and yours?"
 # unit.c includes the others of its directory; trace_pc is a part of a module.
-mapfile -t programs < <(files 'iproute2-patch/tc/*.c' 'selftests/tc/*.c' 'extra/tc/*.c' 'extra/tests/*.c' 'selftests/*.c' |
-	grep -vE '^selftests/(unit/test_|fuzz/trace_pc/)')
+mapfile -t programs < <(files 'iproute2-patch/tc/*.c' 'selftests/tc/*.c' 'extra/*/q_*.c' 'extra/*/test_*.c' 'selftests/*.c' |
+	grep -vE '(/unit/test_|^selftests/fuzz/trace_pc/)')
 
 each() { # COMMAND... : for each program
 	local program
@@ -103,7 +98,7 @@ user_clang_tidy() {
 user_conversions() {
 	clang -O1 -g -w -fsanitize=implicit-conversion "${include[@]}" -o "$work/conversions" selftests/unit/unit.c -lm &&
 		"$work/conversions" >"$work/conversions.log" 2>&1 || echo "the unit tests do not pass under clang"
-	grep -E '^[^ ]*(net/(dualpi2|dualpi2_link|pi2|csaqm|packet_value)|prague)\.h:.*runtime error' "$work/conversions.log" | sort -u
+	grep -E '^[^ ]*(net/[a-z0-9_]*|pi2|csaqm|packet_value|prague)\.h:.*runtime error' "$work/conversions.log" | sort -u
 }
 # variableScope: the kernel declares at the head of a function; unusedStructMember: layouts, written as a whole;
 # arithOperationsOnVoidPointer: GNU C, as in the kernel.
@@ -115,8 +110,8 @@ user_cppcheck() { cppcheck_of "${include[@]:1}" "${programs[@]}"; }
 # It does not know the kernel's macros, would take the struct of a header for a variable, and has callbacks differ from
 # their types.
 module_cppcheck() { cppcheck_of -Iinclude -D__KERNEL__ '-Dmodule_init(x)=' '-Dmodule_exit(x)=' --suppress=shadowVariable sch_dualpi2.c; }
-extra_cppcheck() { cppcheck_of -Iinclude -Iextra/include -D__KERNEL__ '-Dmodule_init(x)=' '-Dmodule_exit(x)=' --suppress=shadowVariable --suppress=constParameter \
-	extra/sch_*.c; }
+extra_cppcheck() { cppcheck_of -Iinclude -Iextra/common -Iextra/csaqm -D__KERNEL__ '-Dmodule_init(x)=' '-Dmodule_exit(x)=' --suppress=shadowVariable --suppress=constParameter \
+	extra/*/sch_*.c; }
 
 # ---- all ----
 
@@ -127,8 +122,7 @@ coccinelle() {
 	find "$kernel_scripts/coccinelle" -name '*.cocci' | sort | xargs grep -l '^virtual report' |
 		xargs grep -L 'script:ocaml' >"$work/cocci.list"
 	xargs -a "$work/cocci.list" -I{} -P "$(nproc)" spatch --very-quiet -D report --no-show-diff \
-		--include-headers --no-includes -I include -I extra/include --cocci-file {} sch_dualpi2.c extra/sch_*.c extra/include/*/*.h include/net/dualpi2.h include/net/dualpi2_link.h \
-		include/glue/dualpi2_knob.h include/glue/dualpi2_packet.h include/compat/compat.h 2>&1 |
+		--include-headers --no-includes -I include --cocci-file {} sch_dualpi2.c extra/*/sch_*.c extra/*/*.h include/{net,glue,compat}/*.h 2>&1 |
 		grep -vE '^$|^(HANDLING|SPECIAL|note|No OCaml|Using)|^warning: (line|.*should be)'
 	script=$(wc -l <"$work/cocci.list")
 	echo "$script of $(find "$kernel_scripts/coccinelle" -name '*.cocci' | wc -l) scripts of the kernel ran" >"$work/coccinelle.note"
@@ -150,18 +144,17 @@ checkpatch_of() { # IGNORED FILE...
 }
 checkpatch() {
 	local kernels=CAMELCASE,BIT_MACRO,MACRO_ARG_REUSE,MACRO_ARG_PRECEDENCE,EMBEDDED_FILENAME,ALLOC_WITH_SIZEOF list
-	mapfile -t list < <(files sch_dualpi2.c 'extra/sch_*.c' 'include/net/*.h' 'include/glue/*.h' 'include/compat/*.h' 'extra/include/net/*.h' \
-		'extra/include/glue/*.h' 'iproute2-patch/tc/*.[ch]' 'extra/tc/*.[ch]')
+	mapfile -t list < <(files sch_dualpi2.c 'include/net/*.h' 'include/glue/*.h' 'include/compat/*.h' 'iproute2-patch/tc/*.[ch]' \
+		'extra/*/sch_*.c' 'extra/*/tcp_*.c' 'extra/*/q_*.c' 'extra/*/*.h' ':!extra/*_uapi.h')
 	checkpatch_of "$kernels" "${list[@]}"
-	mapfile -t list < <(files 'include/uapi/*.h' 'extra/include/uapi/*.h')
+	mapfile -t list < <(files 'include/uapi/*.h' 'extra/*_uapi.h')
 	checkpatch_of "$kernels,LINE_SPACING" "${list[@]}"
-	mapfile -t list < <(files 'selftests/tc/*.c' 'extra/tests/*.c' 'selftests/*.[ch]')
+	mapfile -t list < <(files 'selftests/tc/*.c' 'extra/*/test_*.c' 'extra/*/unit/*' 'selftests/*.[ch]')
 	checkpatch_of "$kernels,PREFER_KERNEL_TYPES,PREFER_DEFINED_ATTRIBUTE_MACRO,STRCPY,NEW_TYPEDEFS,VOLATILE,LONG_LINE,LONG_LINE_STRING,SPLIT_STRING,LINE_SPACING,SUSPECT_CODE_INDENT,UNNECESSARY_PARENTHESES,MULTISTATEMENT_MACRO_USE_DO_WHILE" "${list[@]}"
 }
 # The words: ECT is a codepoint, CoNEXT a conference, bu and TE are macros of the man page, parms of the kernel's ABI, an OLT ends fibres.
 spelling() { files | grep -vE '^LICENSES/|/corpus/|\.png$' | xargs codespell -L ect,conext,bu,te,olt,parms; }
-kernel_doc() { perl "$KBUILD/scripts/kernel-doc" -none -Werror include/net/dualpi2.h include/net/dualpi2_link.h sch_dualpi2.c \
-	include/glue/*.h extra/include/net/*.h extra/include/glue/*.h extra/*.c 2>&1; }
+kernel_doc() { perl "$KBUILD/scripts/kernel-doc" -none -Werror include/{net,glue}/*.h sch_dualpi2.c extra/*/*.h extra/*/{sch,tcp}_*.c 2>&1; }
 
 rules=(module_gcc module_gcc_analyzer module_sparse module_cppcheck extra_cppcheck user_gcc_analyzer user_clang
 	user_clang_analyzer user_clang_everything user_clang_tidy user_conversions user_sparse user_cppcheck coccinelle
@@ -184,7 +177,7 @@ command -v "$KCC" >/dev/null || die "$KCC, which built kernel $KREL, is missing;
 KBUILD=$(dirname "$(realpath "$KDIR/scripts")")
 rm -rf "$work"
 mkdir -p "$work"
-printf '#include <%s>\n' net/dualpi2.h net/pi2.h net/packet_value.h net/csaqm.h >"$work/algorithm.c"
+printf '#include <%s>\n' net/dualpi2.h pi2.h packet_value.h csaqm.h >"$work/algorithm.c"
 python3 -B selftests/unit/vectors.py >"$work/vectors.h" || exit 1
 
 for rule in "${rules[@]}"; do

@@ -23,13 +23,13 @@ rule() {
 files() { git ls-files --cached --others --exclude-standard -- "$@"; }
 
 versions() { files '*.c' '*.h' | grep -v '^include/compat/' | xargs -r grep -nE 'KERNEL_VERSION|LINUX_VERSION_CODE'; }
-glue() { grep -nE '\b(struct sk_buff|skb|struct Qdisc|ktime_get|get_random|printk)' include/net/*.h extra/include/net/*.h; }
+glue() { grep -nE '\b(struct sk_buff|skb|struct Qdisc|ktime_get|get_random|printk)' include/net/*.h extra/pi2/pi2.h extra/csaqm/csaqm.h extra/ppv/packet_value.h; }
 prefix() { # file-scope functions of the module and the algorithm
 	grep -hoE '^(static )?(inline )?[a-z].* \*?([a-z0-9_]+)\(' sch_dualpi2.c include/net/dualpi2.h include/net/dualpi2_link.h \
 		include/glue/*.h |
 		sed -E 's/.*[ *]([a-z0-9_]+)\($/\1/' | grep -vE '^dualpi2_|^module_|^static_assert$'
 }
-uapi_only() { grep -n '#include' iproute2-patch/tc/*.[ch] extra/tc/*.[ch] | grep -E '<net/|glue/|compat/'; }
+uapi_only() { grep -n '#include' iproute2-patch/tc/*.[ch] extra/*/q_*.c extra/common/words.h | grep -E '<net/|glue/|compat/'; }
 spdx() {
 	local file
 	for file in $(files '*.c' '*.h' '*.py' '*.sh' '*.qos' '*.service' scripts/suites.toml '*.awk' Kbuild extra/Kbuild '*.mk' Makefile .ci/run scripts/run selftests/in_vm 'selftests/*/Makefile'); do

@@ -5,7 +5,7 @@
  *
  * After draft-briscoe-iccrg-prague-congestion-control; docs/PRAGUE.md says where
  * it differs, and why.  Integers in, a window and a rate out: no socket, no
- * clock, so that user space compiles it too (test_prague.c).
+ * clock, so that user space compiles it too (unit/test_prague.c).
  * tcp_prague.c is the glue to the kernel.
  *
  * Windows are in packets, 32 bits of fraction (q32); shares and ratios have 20
@@ -43,7 +43,9 @@
 
 #define PRAGUE_ONE_Q32		(1ULL << 32)
 
-/* What the operator may choose, module parameters: those of the draft's values that it leaves open. */
+/* What the operator may choose, module parameters: those of the draft's values that it leaves
+ * open.
+ */
 struct prague_params {
 	u32 rtt_virt_us;	/* RTT that shorter ones are taken for; 0: none is */
 	u32 transition_rounds;	/* after slow start, until then */
@@ -74,7 +76,8 @@ struct prague_ack {
 	u32 ce;			/* packets that came marked since then, as the peer tells */
 	u32 acked;		/* packets that this ACK says were delivered */
 	s32 rtt_us;		/* of the last of them; 0 or less: not known */
-	bool round_ended;	/* all that was under way at the begin of the round has been acknowledged */
+	/* all that was under way at the begin of the round has been acknowledged */
+	bool round_ended;
 	bool limited;		/* window or pacing was what held the sender back */
 };
 
@@ -82,7 +85,8 @@ struct prague_ack {
  * prague_rtt_us() - smoothed round-trip time
  * @p: state
  *
- * Return: us, 1 to PRAGUE_RTT_MOST_US; 1 ms while there was no sample, as the kernel's own pacing assumes.
+ * Return: us, 1 to PRAGUE_RTT_MOST_US; 1 ms while there was no sample, as the kernel's own pacing
+ * assumes.
  */
 static inline u32 prague_rtt_us(const struct prague *p)
 {
@@ -96,7 +100,8 @@ static inline u32 prague_rtt_us(const struct prague *p)
  * @p: state
  * @params: operator's choice
  *
- * So it does from some rounds after slow start on, until when a short flow shall be as fast as its RTT allows.
+ * So it does from some rounds after slow start on, until when a short flow shall be as fast as its
+ * RTT allows.
  */
 static inline bool prague_is_rtt_independent(const struct prague *p,
 					     const struct prague_params *params)
@@ -239,7 +244,8 @@ static inline void prague_end_round(struct prague *p,
  * @p: state
  * @params: operator's choice
  * @ack: what it says
- * @cwnd: packets that the stack allows now; may be fewer than the window after an idle time or a timeout
+ * @cwnd: packets that the stack allows now; may be fewer than the window after an idle time or a
+ *	timeout
  * @cwnd_most: packets it may ever allow
  * @mss: bytes in a packet
  *
@@ -261,7 +267,9 @@ static inline bool prague_on_ack(struct prague *p,
 	interval_us = prague_interval_us(p, params);
 
 	if (ce && !p->saw_ce) {
-		/* No average to go by yet: half, if a loss has not done that, which may yet be undone. */
+		/* No average to go by yet: half, if a loss has not done that, which may yet be
+		 * undone.
+		 */
 		if (p->in_loss)
 			p->undo_q32 /= 2;
 		else
@@ -361,8 +369,8 @@ static inline void prague_after_idle(struct prague *p, u64 now_us,
  * prague_window_cwnd() - whole packets that the window needs
  * @p: state
  *
- * The window rounded up, and one packet: what the receiver holds back for a delayed ACK.  Pacing sees to the fraction,
- * so that the stack's window must not be what holds a flow back.
+ * The window rounded up, and one packet: what the receiver holds back for a delayed ACK.  Pacing
+ * sees to the fraction, so that the stack's window must not be what holds a flow back.
  *
  * Return: packets, 2 at least.
  */
@@ -377,8 +385,9 @@ static inline u32 prague_window_cwnd(const struct prague *p)
  * @cwnd: packets that it allowed before
  * @acked: packets that the ACK says were delivered
  *
- * Towards the window, downwards by half of what left the network (rounded up), so that data goes on to be sent while
- * the window shrinks; upwards, after a timeout or an idle time, by all of it, which is slow start.
+ * Towards the window, downwards by half of what left the network (rounded up), so that data goes
+ * on to be sent while the window shrinks; upwards, after a timeout or an idle time, by all of it,
+ * which is slow start.
  */
 static inline u32 prague_next_cwnd(const struct prague *p, u32 cwnd, u32 acked)
 {
@@ -396,8 +405,9 @@ static inline u32 prague_next_cwnd(const struct prague *p, u32 cwnd, u32 acked)
  * @cwnd: packets that the stack allows
  * @mss: bytes of payload in a packet, which is what the stack counts
  *
- * The window in an RTT, and twice that in slow start. While the stack allows less than the window, after a timeout or an
- * idle time, twice that, but not more than the window. With 2^25 packets of 2^16 bytes in 1 us it is 2^61: in range.
+ * The window in an RTT, and twice that in slow start. While the stack allows less than the window,
+ * after a timeout or an idle time, twice that, but not more than the window. With 2^25 packets of
+ * 2^16 bytes in 1 us it is 2^61: in range.
  *
  * Return: bytes/s, 1 at least.
  */

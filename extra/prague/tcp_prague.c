@@ -44,7 +44,9 @@ static unsigned int rtt_virt_us = PRAGUE_RTT_VIRT_US;
 static unsigned int transition_rounds = 500;
 static unsigned int least_rate_kbit = 100;
 
-/* Packets after which a peer has told of the first bytes with ECT: its option comes three times in an RTT */
+/* Packets after which a peer has told of the first bytes with ECT: its option comes three times
+ * in an RTT
+ */
 #define PRAGUE_BLEACHED_PKTS	64
 
 struct prague_sock {
@@ -283,7 +285,9 @@ static void prague_start(struct sock *sk)
 	prague_pace(sk);
 }
 
-/* BPF programs and setsockopt may choose us before the peer has said what ECN it knows: then with the first data or ACK. */
+/* BPF programs and setsockopt may choose us before the peer has said what ECN it knows: then
+ * with the first data or ACK.
+ */
 static bool prague_is_too_early(const struct sock *sk)
 {
 	return sk->sk_state == TCP_SYN_SENT || tcp_ecn_mode_pending(tcp_sk(sk));
@@ -388,7 +392,9 @@ static void prague_cong_control(struct sock *sk, u32 ack, int flag,
 		ps->cc.slow_start = false;
 	tcp_snd_cwnd_set(tp, min(prague_next_cwnd(&ps->cc, tcp_snd_cwnd(tp), a.acked),
 				 tp->snd_cwnd_clamp));
-	/* With a decrease alone: where cwnd < ssthresh the stack takes a flow to be in slow start. */
+	/* With a decrease alone: where cwnd < ssthresh the stack takes a flow to be in slow
+	 * start.
+	 */
 	if (ps->cc.window_q32 < window_q32)
 		WRITE_ONCE(tp->snd_ssthresh, prague_window_cwnd(&ps->cc));
 	prague_pace(sk);
@@ -456,7 +462,9 @@ static void prague_tx_start(struct sock *sk)
 	ps->cc.seen_ce = tp->delivered_ce;
 	if (tcp_jiffies32 - tp->lsndtime <= inet_csk(sk)->icsk_rto)
 		return;
-	/* What the path can take is not known any more: from the initial window, by slow start, back to W. */
+	/* What the path can take is not known any more: from the initial window, by slow start,
+	 * back to W.
+	 */
 	prague_after_idle(&ps->cc, tp->tcp_mstamp, &params);
 	if (dst && dst_metric(dst, RTAX_INITCWND))
 		initial = dst_metric(dst, RTAX_INITCWND);

@@ -5,7 +5,7 @@
 # suite: long kernel=stock
 """test_prague.py - TCP Prague (tcp_prague.c) on a kernel with Accurate ECN: what is on the wire, and how it answers.
 
-Real TCP between namespaces, in virtual time; the arithmetic alone is tested by test_prague.c,
+Real TCP between namespaces, in virtual time; the arithmetic alone is tested by unit/test_prague.c,
 the figures are the lab's (docs/PRAGUE.md). On a kernel without Accurate ECN the one test left is that the module
 says so.
 
@@ -25,8 +25,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../selftests/net"))
 
-import lib                                                                      # noqa: E402
-from lib import (CE, ECT0, ECT1, NOT_ECT, Failure, expect, expect_between, expect_equal, in_netns,      # noqa: E402
+import lib
+from lib import (CE, ECT0, ECT1, NOT_ECT, Failure, expect, expect_between, expect_equal, in_netns,
                  note, run, tc, test)
 
 MODULE = os.environ.get("DUALPI2_PRAGUE", "")

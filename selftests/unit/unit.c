@@ -25,11 +25,11 @@
 #include "test_sched.c"
 #include "test_delay.c"
 #include "test_link.c"
-#include "../../extra/prague/test_prague.c"
+#include "../../extra/prague/unit/test_prague.c"
 #ifndef UNIT_WITHOUT_EXTRA
-#include "test_pi2.c"
-#include "test_packet_value.c"
-#include "test_csaqm.c"
+#include "../../extra/pi2/unit/test_pi2.c"
+#include "../../extra/ppv/unit/test_packet_value.c"
+#include "../../extra/csaqm/unit/test_csaqm.c"
 #endif
 
 #define SUITE(tests)	{ tests, ARRAY_SIZE(tests) }

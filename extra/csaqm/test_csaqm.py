@@ -23,21 +23,24 @@ import os
 import random
 import socket
 import struct
+import sys
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../common"))
 
 import lib_extra
 from lib_extra import check_zero
 from lib_values import (DEFAULTS, DROPS, ECNS, EXACT, IPV4_ID, KINDS, KNOBS, LONGEST_US, SEC, VALUE_MAX, Model,
                         ValueTree, Wire, check_accounts, ecn_of, of, pack, primed, state_of, total, tvf)
 
-import frames                                                                   # noqa: E402
-import hostile                                                                  # noqa: E402
-import lib                                                                      # noqa: E402
-import packets                                                                  # noqa: E402
-from gso import GSO, GsoRig                                                     # noqa: E402
-from lib import (CE, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_between,   # noqa: E402
+import frames
+import hostile
+import lib
+import packets
+from gso import GSO, GsoRig
+from lib import (CE, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_between,
                  expect_equal, note, run, tc, test)
-from trees import AGREEING, ONE_LEAF, spare_qfq                                 # noqa: E402
+from trees import AGREEING, ONE_LEAF, spare_qfq
 
 MBIT = 125000
 # Nothing gets a signal, nothing is dropped by the buffers.

@@ -17,22 +17,26 @@ import errno
 import functools
 import json
 import math
+import os
 import random
 import socket
 import struct
+import sys
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../common"))
 
 import lib_extra
 from lib_values import (ECNS, IPV4_ID, KNOBS, MARK, Wire, check_accounts, of, pack, total, tvf, tvfs)
 
-import frames                                                                   # noqa: E402
-import hostile                                                                  # noqa: E402
-import lib                                                                      # noqa: E402
-import packets                                                                  # noqa: E402
-from gso import GSO, GsoRig                                                     # noqa: E402
-from lib import (CE, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_between,   # noqa: E402
+import frames
+import hostile
+import lib
+import packets
+from gso import GSO, GsoRig
+from lib import (CE, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_between,
                  expect_equal, note, run, tc, test)
-from trees import AGREEING, Account, Kind, Tree, spare_qfq                                 # noqa: E402
+from trees import AGREEING, Account, Kind, Tree, spare_qfq
 
 MBIT = 125000
 # Figure 1 of the paper, in bytes per second and coded values: Gold is 10^8 / x for x Mbit/s; Silver half of its rate

@@ -10,7 +10,7 @@
 #include <net/checksum.h>
 #include <net/ip.h>
 #include <glue/dualpi2_packet.h>
-#include <uapi/linux/csaqm.h>
+#include "csaqm_uapi.h"
 
 #define PPV_MARK_MASK	0xffffU
 

@@ -8,7 +8,7 @@
  * that is where packets wait.  The classes are the functions.  GSO packets are split,
  * for each packet gets a value of its own.
  *
- * The formulas are in include/net/packet_value.h.
+ * The formulas are in packet_value.h.
  *
  * Locking: enqueue, dequeue and peek run under the root qdisc's lock, change and graft
  * take it; functions are replaced, never changed, under it.
@@ -28,11 +28,11 @@
 #include <net/pkt_cls.h>
 #include <net/pkt_sched.h>
 #include <net/sch_generic.h>
-#include <uapi/linux/csaqm.h>
-#include <net/packet_value.h>
+#include "csaqm_uapi.h"
+#include "packet_value.h"
 #include <glue/dualpi2_knob.h>
 #include <glue/dualpi2_packet.h>
-#include <glue/value.h>
+#include "value.h"
 #include <compat/compat.h>
 
 struct ppv_config {

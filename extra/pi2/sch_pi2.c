@@ -6,7 +6,7 @@
  * meant for that is dualpi2.
  *
  * This file binds the algorithm to the kernel.  What is decided, and by which
- * formula, is in net/pi2.h and net/dualpi2.h.
+ * formula, is in pi2.h and net/dualpi2.h.
  *
  * Of PIE, which the paper's own qdisc was made from, none of the heuristics is here,
  * as section 5 has it; each is absent, not switched off:
@@ -44,11 +44,11 @@
 #include <net/netlink.h>
 #include <net/pkt_sched.h>
 #include <net/sch_generic.h>
-#include <uapi/linux/pi2.h>
-#include <net/pi2.h>
+#include "pi2_uapi.h"
+#include "pi2.h"
 #include <glue/dualpi2_knob.h>
 #include <glue/dualpi2_packet.h>
-#include <glue/extra.h>
+#include "gso.h"
 #include <compat/compat.h>
 
 struct pi2_sched_data {

@@ -15,11 +15,11 @@
 
 #include <sys/wait.h>
 
-#include <linux/csaqm.h>
-#include <net/csaqm.h>
-#include <net/packet_value.h>
+#include "csaqm_uapi.h"
+#include "csaqm.h"
+#include "packet_value.h"
 
-#include "../tc/words.h"	/* the names of the plugins */
+#include "words.h"	/* the names of the plugins */
 
 #define EXTRA_MSG_SIZE	32768
 

@@ -4,7 +4,7 @@
  * of ppv, which gives packets their values.  Experimental: it may change.
  *
  * This is not the place for defaults or for what a value does: limits and defaults
- * are in net/csaqm.h and net/packet_value.h, meanings in tc-csaqm(8) and tc-ppv(8).
+ * are in csaqm.h and packet_value.h, meanings in tc-csaqm(8) and tc-ppv(8).
  */
 #ifndef _UAPI_LINUX_CSAQM_H
 #define _UAPI_LINUX_CSAQM_H

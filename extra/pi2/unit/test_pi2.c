@@ -5,7 +5,7 @@
  *
  * What is expected is computed in long double.
  */
-#include <net/pi2.h>
+#include "pi2.h"
 
 #define PI2_LONG	1000000ULL	/* bytes that wait: enough for a signal */
 #define PI2_NEAR	0.000001L	/* difference of probabilities that is none */

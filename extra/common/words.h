@@ -19,7 +19,7 @@
 
 #include "tc_plugin.h"
 
-#include <linux/csaqm.h>
+#include "csaqm_uapi.h"
 
 /* tc looks for them by the names of the qdiscs. */
 extern struct qdisc_util pi2_qdisc_util;

@@ -3,7 +3,7 @@
  * Netlink ABI of the qdisc pi2.  Experimental: it may change.
  *
  * This is not the place for defaults or for what a value does: limits and defaults
- * are in net/pi2.h and net/dualpi2.h, meanings in tc-pi2(8).
+ * are in pi2.h and net/dualpi2.h, meanings in tc-pi2(8).
  */
 #ifndef _UAPI_LINUX_PI2_H
 #define _UAPI_LINUX_PI2_H

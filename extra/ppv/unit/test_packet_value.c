@@ -7,7 +7,7 @@
  * and division in long double, with bounds that follow from the roundings which
  * the header states.
  */
-#include <net/packet_value.h>
+#include "packet_value.h"
 
 /* One step of a logarithm is this part of a rate: ln(2) / 2^16. */
 #define VALUE_STEP	0.000010577L

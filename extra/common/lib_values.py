@@ -13,7 +13,7 @@ force, trees.
     Model(kind, knobs)              virtual queues record by record, thresholds by sorting
     ValueTree(name, kind, knobs)    trees.Tree with the qdisc at its leaves
 
-The numbers in here come from the papers and from the comments of uapi/linux/csaqm.h, not from the code of the qdiscs.
+The numbers in here come from the papers and from the comments of csaqm_uapi.h, not from the code of the qdiscs.
 """
 
 import contextlib
@@ -28,15 +28,15 @@ import time
 
 import lib_extra
 
-import frames                                                                   # noqa: E402
-import hostile                                                                  # noqa: E402
-import lib                                                                      # noqa: E402
-from lib import CE, ECT0, ECT1, NOT_ECT, Failure, expect, expect_equal          # noqa: E402
-from trees import Account, Kind, Tree                                    # noqa: E402
+import frames
+import hostile
+import lib
+from lib import CE, ECT0, ECT1, NOT_ECT, Failure, expect, expect_equal
+from trees import Account, Kind, Tree
 
 KINDS = ("csaqm", "vdq_csaqm")
 ECNS = (NOT_ECT, ECT1, ECT0, CE)
-HEADER = lib.Header("extra/include/uapi/linux/csaqm.h")
+HEADER = lib.Header("extra/csaqm/csaqm_uapi.h")
 VDQ = HEADER.attributes("TCA_CSAQM_")
 KNOBS = {"csaqm": {name: knob for name, knob in VDQ.items() if knob[0] <= HEADER.number("TCA_CSAQM_ECN")},
          "vdq_csaqm": VDQ, "ppv": HEADER.attributes("TCA_PPV_")}

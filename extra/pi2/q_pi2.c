@@ -8,7 +8,7 @@
  */
 #include "words.h"
 
-#include <linux/pi2.h>
+#include "pi2_uapi.h"
 
 #define PI2_MSG_MAX		1024
 #define PI2_TEXT		32	/* the longest number, with its unit */

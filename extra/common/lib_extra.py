@@ -18,10 +18,10 @@ import struct
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "net"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../selftests/net"))
 
-import lib                                                                      # noqa: E402
-from lib import ECT0, NOT_ECT, Failure, Skip, expect, expect_between, expect_equal, in_netns, run    # noqa: E402
+import lib
+from lib import ECT0, NOT_ECT, Failure, Skip, expect, expect_between, expect_equal, in_netns, run
 
 ADD = lib.NLM_F_CREATE | lib.NLM_F_EXCL
 TCP_CONGESTION = 13

@@ -15,23 +15,27 @@ import errno
 import functools
 import json
 import math
+import os
 import shlex
 import struct
+import sys
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../common"))
 
 import lib_extra
 from lib_extra import Bulk
 
-import frames                                                                   # noqa: E402
-import hostile                                                                  # noqa: E402
-import lib                                                                      # noqa: E402
-import packets                                                                  # noqa: E402
-from gso import GSO, GsoRig                                                     # noqa: E402
-from lib import (CE, CODEPOINTS, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_between,   # noqa: E402
+import frames
+import hostile
+import lib
+import packets
+from gso import GSO, GsoRig
+from lib import (CE, CODEPOINTS, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_between,
                  expect_equal, note, run, shared_net, tc, test)
-from trees import AGREEING, Account, Kind, Tree                                 # noqa: E402
+from trees import AGREEING, Account, Kind, Tree
 
-HEADER = lib.Header("extra/include/uapi/linux/pi2.h")
+HEADER = lib.Header("extra/pi2/pi2_uapi.h")
 KNOBS = HEADER.attributes("TCA_PI2_")
 DEFAULTS = {"limit": 10000, "target": 20000, "tupdate": 32000, "alpha": 80, "beta": 800, "coupling": 2, "ecn": 1,
             "signal": 0}

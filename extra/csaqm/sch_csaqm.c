@@ -5,7 +5,7 @@
  *
  * Packets bring a value (sch_ppv.c); which of them get a signal depends on it and on
  * nothing else about them.  What is decided, and by which formula, is in
- * include/net/csaqm.h; this file binds it to the kernel.
+ * csaqm.h; this file binds it to the kernel.
  *
  * Virtual queues are served at a part of the link's rate, so that the rate has to be
  * known: there is a shaper.
@@ -32,12 +32,12 @@
 #include <net/netlink.h>
 #include <net/pkt_sched.h>
 #include <net/sch_generic.h>
-#include <uapi/linux/csaqm.h>
-#include <net/csaqm.h>
+#include "csaqm_uapi.h"
+#include "csaqm.h"
 #include <glue/dualpi2_knob.h>
 #include <glue/dualpi2_packet.h>
-#include <glue/extra.h>
-#include <glue/value.h>
+#include "gso.h"
+#include "value.h"
 #include <compat/compat.h>
 
 /* Flags of struct dualpi2_cb; its own number is the value. */

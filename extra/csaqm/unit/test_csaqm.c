@@ -7,8 +7,8 @@
  * is a plain array of packets that is served in 1/1000 of a byte, a threshold
  * value is found by sorting all of them.
  */
-#include <net/csaqm.h>
-#include <net/packet_value.h>
+#include "csaqm.h"
+#include "packet_value.h"
 
 #define CORE_MOST	12000U		/* records of the array */
 #define CORE_NS_MAX	(1ULL << 62)
