@@ -54,7 +54,7 @@ module_sparse() { module sparse C=2 CF='-D__CHECK_ENDIAN__' CC="$KCC"; }
 # ---- user space ----
 
 include=(-std=gnu11 -DDUALPI2_PLUGIN -Iinclude/uapi -Iiproute2-patch/tc -Iselftests/unit/include
-	-Iinclude "-I$work" -Iextra/common -Iextra/pi2 -Iextra/csaqm -Iextra/ppv -Iextra/prague)
+	-Iinclude "-I$work/dualpi2" -Iextra/common -Iextra/pi2 -Iextra/csaqm -Iextra/ppv -Iextra/prague)
 mapfile -t core < <(files iproute2-patch/tc/q_dualpi2.c 'extra/*/q_*.c')
 [ ${#core[@]} -gt 0 ] || die "git lists no file in $DUALPI2_ROOT; is it a clone, and yours?"
 # unit.c includes the others of its directory; trace_pc is a part of a module.
@@ -96,8 +96,12 @@ user_clang_tidy() {
 }
 # Does the algorithm lose bits or a sign anywhere in the unit tests? The tests themselves may.
 user_conversions() {
-	clang -O1 -g -w -fsanitize=implicit-conversion "${include[@]}" -o "$work/conversions" selftests/unit/unit.c -lm &&
-		"$work/conversions" >"$work/conversions.log" 2>&1 || echo "the unit tests do not pass under clang"
+	local subject
+	for subject in dualpi2 extra; do
+		clang -O1 -g -w -fsanitize=implicit-conversion "-I$work/$subject" "${include[@]}" -o "$work/$subject/unit" \
+			selftests/unit/unit.c -lm && "$work/$subject/unit" || echo "the unit tests do not pass under clang"
+	done >"$work/conversions.log" 2>&1
+	grep 'do not pass' "$work/conversions.log"
 	grep -E '^[^ ]*(net/[a-z0-9_]*|pi2|csaqm|packet_value|prague)\.h:.*runtime error' "$work/conversions.log" | sort -u
 }
 # variableScope: the kernel declares at the head of a function; unusedStructMember: layouts, written as a whole;
@@ -178,7 +182,9 @@ KBUILD=$(dirname "$(realpath "$KDIR/scripts")")
 rm -rf "$work"
 mkdir -p "$work"
 printf '#include <%s>\n' net/dualpi2.h pi2.h packet_value.h csaqm.h >"$work/algorithm.c"
-python3 -B selftests/unit/vectors.py >"$work/vectors.h" || exit 1
+for subject in dualpi2 extra; do
+	make --no-print-directory -s -C selftests/unit SUBJECT="$subject" OUT="$work/$subject" generated || exit 1
+done
 
 for rule in "${rules[@]}"; do
 	while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done

@@ -1,60 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs all unit tests of the DualPI2 algorithm, of TCP Prague's and of those in
- * extra, prints KTAP.
+ * Runs the unit tests that suites.h lists, which the Makefile makes; prints KTAP.
  *
  *	unit [-x] [-s seed] [name]
  *
  * -x ends at the first failure, -s takes another seed, name runs only the tests
- * whose names begin with it.  Built with UNIT_WITHOUT_EXTRA it has no tests of what
- * is in extra: nothing there can tell whether include/net is right.
+ * whose names begin with it.
  *
  * The tests are one translation unit, so that gcov sees every inline function
  * of the headers once and sums up what all tests do to it.
  */
 #include "unit.h"
 #include "vectors.h"
-
-#include "test_arith.c"
-#include "test_params.c"
-#include "test_pi.c"
-#include "test_spacer.c"
-#include "test_profile.c"
-#include "test_verdict.c"
-#include "test_overload.c"
-#include "test_sched.c"
-#include "test_delay.c"
-#include "test_link.c"
-#include "../../extra/prague/unit/test_prague.c"
-#ifndef UNIT_WITHOUT_EXTRA
-#include "../../extra/pi2/unit/test_pi2.c"
-#include "../../extra/ppv/unit/test_packet_value.c"
-#include "../../extra/csaqm/unit/test_csaqm.c"
-#endif
-
-#define SUITE(tests)	{ tests, ARRAY_SIZE(tests) }
-
-static const struct {
-	const struct unit_test *tests;
-	unsigned int count;
-} unit_suites[] = {
-	SUITE(arith_tests),
-	SUITE(params_tests),
-	SUITE(pi_tests),
-	SUITE(spacer_tests),
-	SUITE(profile_tests),
-	SUITE(verdict_tests),
-	SUITE(overload_tests),
-	SUITE(sched_tests),
-	SUITE(delay_tests),
-	SUITE(link_tests),
-	SUITE(prague_tests),
-#ifndef UNIT_WITHOUT_EXTRA
-	SUITE(pi2_tests),
-	SUITE(value_tests),
-	SUITE(core_tests),
-#endif
-};
+#include "suites.h"
 
 static bool unit_run(const struct unit_test *test)
 {

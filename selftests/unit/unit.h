@@ -42,6 +42,13 @@ struct unit_test {
 
 #define TEST(name)	{ #name, name }
 
+struct unit_suite {
+	const struct unit_test *tests;
+	unsigned int count;
+};
+
+#define UNIT_SUITE(tests)	{ tests, ARRAY_SIZE(tests) }
+
 static jmp_buf unit_end;
 static ull unit_checks;
 static u64 unit_seed = 0x9332;
@@ -94,7 +101,7 @@ static void unit_fail(const char *file, int line, const char *cond,
 	} while (0)
 
 /* Zeroed memory for free(). */
-static void *unit_alloc(size_t count, size_t size)
+static inline void *unit_alloc(size_t count, size_t size)
 {
 	void *memory = calloc(count, size);
 
@@ -108,7 +115,7 @@ static void *unit_alloc(size_t count, size_t size)
 /* splitmix64; every test starts from the same seed.  Not to be called twice in
  * an expression or initializer whose order C leaves open.
  */
-static u64 unit_rnd(void)
+static inline u64 unit_rnd(void)
 {
 	u64 z = unit_state += GOLDEN;
 
@@ -118,14 +125,14 @@ static u64 unit_rnd(void)
 }
 
 /* uniform in min..max */
-static u64 unit_between(u64 min, u64 max)
+static inline u64 unit_between(u64 min, u64 max)
 {
 	return max - min == UINT64_MAX ? unit_rnd() :
 					 min + unit_rnd() % (max - min + 1);
 }
 
 /* min..max with every order of magnitude equally often, ends often */
-static u64 unit_any(u64 min, u64 max)
+static inline u64 unit_any(u64 min, u64 max)
 {
 	u64 v;
 
@@ -145,7 +152,7 @@ static u64 unit_any(u64 min, u64 max)
 }
 
 /* a probability, ends often, and close to the ends often */
-static u64 unit_any_q32(void)
+static inline u64 unit_any_q32(void)
 {
 	u64 p = unit_any(0, ONE);
 
@@ -153,7 +160,7 @@ static u64 unit_any_q32(void)
 }
 
 /* a configuration with every knob at its default */
-static struct dualpi2_config unit_config(void)
+static inline struct dualpi2_config unit_config(void)
 {
 	struct dualpi2_config cfg;
 
@@ -162,7 +169,7 @@ static struct dualpi2_config unit_config(void)
 	return cfg;
 }
 
-static struct dualpi2_params unit_params(const struct dualpi2_config *cfg)
+static inline struct dualpi2_params unit_params(const struct dualpi2_config *cfg)
 {
 	struct dualpi2_params p;
 
@@ -171,7 +178,7 @@ static struct dualpi2_params unit_params(const struct dualpi2_config *cfg)
 	return p;
 }
 
-static struct dualpi2_params unit_params_k(u32 coupling)
+static inline struct dualpi2_params unit_params_k(u32 coupling)
 {
 	struct dualpi2_config cfg = unit_config();
 
@@ -180,7 +187,7 @@ static struct dualpi2_params unit_params_k(u32 coupling)
 }
 
 /* state right after start at time 0 */
-static struct dualpi2_vars unit_vars(const struct dualpi2_params *p)
+static inline struct dualpi2_vars unit_vars(const struct dualpi2_params *p)
 {
 	struct dualpi2_vars v;
 
