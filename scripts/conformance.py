@@ -27,8 +27,8 @@ import results
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCE = "docs/conformance.toml"
 PAGE = "docs/CONFORMANCE.md"
-SOURCES = ("sch_dualpi2.c", "include/net/dualpi2.h", "include/net/dualpi2_link.h", "include/glue/dualpi2_knob.h",
-           "include/glue/dualpi2_packet.h", "iproute2-patch/tc/q_dualpi2.c")
+SOURCES = ("sch_dualpi2.c", *sorted(glob.glob("include/net/*.h", root_dir=ROOT)),
+           *sorted(glob.glob("include/glue/*.h", root_dir=ROOT)), "iproute2-patch/tc/q_dualpi2.c")
 # Directories of test programs that know --list, anywhere; others want to be on a test machine first.
 SELF_LISTED = ("net", "fuzz", "tdc")
 TAG = re.compile(r"[RGN]\d+")

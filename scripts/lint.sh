@@ -102,7 +102,7 @@ user_conversions() {
 			selftests/unit/unit.c -lm && "$work/$subject/unit" || echo "the unit tests do not pass under clang"
 	done >"$work/conversions.log" 2>&1
 	grep 'do not pass' "$work/conversions.log"
-	grep -E '^[^ ]*(net/[a-z0-9_]*|pi2|csaqm|packet_value|prague)\.h:.*runtime error' "$work/conversions.log" | sort -u
+	grep -E '^[^ ]*(include/net|extra/[a-z0-9]*)/[a-z0-9_]*\.h:.*runtime error' "$work/conversions.log" | sort -u
 }
 # variableScope: the kernel declares at the head of a function; unusedStructMember: layouts, written as a whole;
 # arithOperationsOnVoidPointer: GNU C, as in the kernel.
@@ -181,7 +181,8 @@ command -v "$KCC" >/dev/null || die "$KCC, which built kernel $KREL, is missing;
 KBUILD=$(dirname "$(realpath "$KDIR/scripts")")
 rm -rf "$work"
 mkdir -p "$work"
-printf '#include <%s>\n' net/dualpi2.h pi2.h packet_value.h csaqm.h >"$work/algorithm.c"
+# All headers that the unit tests include.
+sed -n 's/^#include "\(.*\)"$/\1/p' extra/*/unit/*.[ch] | sort -u | sed 's/.*/#include "&"/; 1i #include <net/dualpi2.h>' >"$work/algorithm.c"
 for subject in dualpi2 extra; do
 	make --no-print-directory -s -C selftests/unit SUBJECT="$subject" OUT="$work/$subject" generated || exit 1
 done

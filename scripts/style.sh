@@ -23,10 +23,16 @@ rule() {
 files() { git ls-files --cached --others --exclude-standard -- "$@"; }
 
 versions() { files '*.c' '*.h' | grep -v '^include/compat/' | xargs -r grep -nE 'KERNEL_VERSION|LINUX_VERSION_CODE'; }
-glue() { grep -nE '\b(struct sk_buff|skb|struct Qdisc|ktime_get|get_random|printk)' include/net/*.h extra/pi2/pi2.h extra/csaqm/csaqm.h extra/ppv/packet_value.h; }
+# The headers in extra that compile in user space: those that its unit tests include.
+algorithms() {
+	sed -n 's/^#include "\(.*\)"$/\1/p' extra/*/unit/*.[ch] | sort -u |
+		while read -r header; do ls extra/*/"$header"; done
+}
+glue() {
+	{ ls include/net/*.h; algorithms; } | xargs grep -nE '\b(struct sk_buff|skb|struct Qdisc|ktime_get|get_random|printk)'
+}
 prefix() { # file-scope functions of the module and the algorithm
-	grep -hoE '^(static )?(inline )?[a-z].* \*?([a-z0-9_]+)\(' sch_dualpi2.c include/net/dualpi2.h include/net/dualpi2_link.h \
-		include/glue/*.h |
+	grep -hoE '^(static )?(inline )?[a-z].* \*?([a-z0-9_]+)\(' sch_dualpi2.c include/{net,glue}/*.h |
 		sed -E 's/.*[ *]([a-z0-9_]+)\($/\1/' | grep -vE '^dualpi2_|^module_|^static_assert$'
 }
 uapi_only() { grep -n '#include' iproute2-patch/tc/*.[ch] extra/*/q_*.c extra/common/words.h | grep -E '<net/|glue/|compat/'; }

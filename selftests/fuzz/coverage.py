@@ -24,8 +24,8 @@ from ktap import report  # noqa: E402
 HOOK = "__sanitizer_cov_trace_pc"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # The tracepoint is the kernel's macros.
-OURS = ("sch_dualpi2.c", "include/net/dualpi2.h", "include/net/dualpi2_link.h", "include/glue/dualpi2_knob.h",
-        "include/glue/dualpi2_packet.h", "include/compat/compat.h")
+OURS = ("sch_dualpi2.c", *(name for part in ("net", "glue", "compat")
+                           for name in sorted(glob.glob(f"include/{part}/*.h", root_dir=ROOT))))
 # The core wants them and has no call for them: find() knows no class. What the tracepoint's macros make runs if it is
 # switched on, which takes a tracer: the tests do that on stock kernels.
 NEVER = ("dualpi2_leaf", "dualpi2_unbind_filter", "__traceiter_dualpi2_verdict", "__probestub_dualpi2_verdict")

@@ -32,7 +32,9 @@ names_no_machine() { [ "$(query -qp --queryformat '%{BUILDHOST}\n' "$rpms"/*.rpm
 installs() { rpm --dbpath /db --root "$root" -i --nodeps --noscripts "$rpms"/*.noarch.rpm "$rpms"/*.x86_64.rpm; }
 has_files() {
 	local file
-	for file in "$root/usr/src/sch-dualpi2-$version"/{Kbuild,sch_dualpi2.c,dkms.conf,include/net/dualpi2{,_link}.h} \
+	cd "$DUALPI2_ROOT"
+	for file in $(find Kbuild sch_dualpi2.c include -type f | sed "s,^,$root/usr/src/sch-dualpi2-$version/,") \
+		"$root/usr/src/sch-dualpi2-$version/dkms.conf" \
 		"$root"/usr/lib64/tc/q_dualpi2.so "$root"/usr/share/man/man8/tc-dualpi2.8dualpi2* \
 		"$root"/etc/bash_completion.d/tc-dualpi2 "$root"/usr/share/man/man8/dualpi2-top.8* \
 		"$root"/usr/share/dualpi2/grafana-dualpi2.json; do

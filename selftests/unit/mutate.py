@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Mutation score of the unit tests: every small change of include/net/dualpi2.h and dualpi2_link.h that a fixed list of
-rules can make, one at a time, each to be noticed by a test. The second is taken in where the first includes it.
+"""Mutation score of the unit tests: every small change of include/net/dualpi2.h, and of the headers that it includes,
+that a fixed list of rules can make, one at a time, each to be noticed by a test.
 
 The rules are: another relation, operator,
 shift or assignment; a constant one more, one less, 0 or 1; another name of the same enum, another member of the same
@@ -28,6 +28,7 @@ usage: mutate.py [--sample N [--seed S]] [--jobs N] [--list] [--again] [--header
 """
 
 import argparse
+import bisect
 import collections
 import concurrent.futures
 import dataclasses
@@ -62,7 +63,7 @@ TOKEN = re.compile(
 FUNCTION = re.compile(r"^static inline [^;{]*?\b(\w+)\(([^{;]*)\)\n\{\n(.*?)^\}\n", re.S | re.M)
 MACRO = re.compile(r"^#define[ \t]+(\w+)[ \t]+(.*)$", re.M)
 KEYWORDS = {"return", "if", "else", "sizeof", "struct", "enum", "const", "case", "switch", "default"}
-INCLUDED = "#include <net/dualpi2_link.h>\n"
+INCLUDE = re.compile(r"#include <net/(\w+\.h)>")
 TYPES = {"u8", "u32", "u64", "s32", "s64", "bool", "struct", "enum", "const", "static", "unsigned", "int"}
 RELATIONS = ["<", "<=", ">", ">=", "==", "!="]
 ARITHMETIC = ["+", "-", "*", "/", "%"]
@@ -420,22 +421,34 @@ class Trial:
 
 
 def flatten(header):
-    """The text of the header with that of dualpi2_link.h, and a function from an offset in it to "file:line"."""
-    source = header.read_text()
-    link = header.parent / "dualpi2_link.h"
-    begin = source.find(INCLUDED)
-    if begin < 0:
-        sys.exit(f"mutate.py: {header} does not include {link.name}")
-    text = link.read_text()
+    """The text of the header with those of its directory that it includes, but for the seam; all their paths; and a
+    function from an offset in the text to "file:line".
+    """
+    text, pieces, paths = [], [], []
+    length = 0
+
+    def add(path):
+        nonlocal length
+        paths.append(path)
+        pieces.append((length, path.name, 1))
+        for number, line in enumerate(path.read_text().splitlines(keepends=True), 1):
+            included = INCLUDE.match(line)
+            if included and included[1] != "dualpi2_seam.h":
+                if path.parent / included[1] not in paths:
+                    add(path.parent / included[1])
+                pieces.append((length, path.name, number + 1))
+            else:
+                text.append(line)
+                length += len(line)
+
+    add(header)
+    whole = "".join(text)
 
     def place(offset):
-        if offset < begin:
-            return f"{header.name}:{source.count(chr(10), 0, offset) + 1}"
-        if offset < begin + len(text):
-            return f"{link.name}:{text.count(chr(10), 0, offset - begin) + 1}"
-        return f"{header.name}:{source.count(chr(10), 0, offset - len(text) + len(INCLUDED)) + 1}"
+        begin, name, line = pieces[bisect.bisect([piece[0] for piece in pieces], offset) - 1]
+        return f"{name}:{line + whole.count(chr(10), begin, offset)}"
 
-    return source[:begin] + text + source[begin + len(INCLUDED) :], place
+    return whole, paths, place
 
 
 def read_equivalents():
@@ -471,9 +484,8 @@ def main():
     parser.add_argument("--at-least", type=float, default=95, help="per cent; below it this fails")
     args = parser.parse_args()
 
-    source, place = flatten(args.header)
+    source, headers, place = flatten(args.header)
     tests = [UNIT / "vectors.py", *sorted(UNIT.glob("*.[ch]")), *sorted(UNIT.glob("include/*/*.h"))]
-    headers = [args.header, args.header.parent / "dualpi2_link.h"]
     key = f"# {digest(headers)} {digest([Path(__file__), *tests])}"
     mutants = [m for m in Generator(source).found.values() if args.only in f"{place(m.begin)}: {m.describe(source)}"]
     if args.sample and args.sample < len(mutants):
