@@ -44,18 +44,11 @@ $(PLUGIN): iproute2-patch/tc/q_dualpi2.c iproute2-patch/tc/tc_plugin.h include/u
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) -Wall -Wextra -fPIC -shared -DDUALPI2_PLUGIN -Iinclude/uapi -o $@ $<
 
-extra: extra-plugins
-	scripts/build-module.sh --extra '$(KDIR)' build/extra/module
+extra:
+	$(MAKE) -C extra KDIR='$(KDIR)'
 
-extra-plugins: build/tc/q_pi2.so build/tc/q_csaqm.so build/tc/q_vdq_csaqm.so build/tc/q_ppv.so
-
-# tc looks in q_NAME.so for what NAME is.
-build/tc/q_vdq_csaqm.so: build/tc/q_csaqm.so
-	ln -sf q_csaqm.so $@
-
-build/tc/q_%.so: extra/*/q_%.c iproute2-patch/tc/tc_plugin.h $(wildcard extra/*/*.h)
-	@mkdir -p $(@D)
-	$(CC) -std=gnu11 $(CFLAGS) -Wall -Wextra -fPIC -shared $(addprefix -I,$(wildcard extra/*/)) -Iiproute2-patch/tc -o $@ $< -lm
+extra-plugins:
+	$(MAKE) -C extra plugins CFLAGS='$(CFLAGS)'
 
 build/net/traffic: selftests/net/traffic.c
 	@mkdir -p $(@D)

@@ -44,8 +44,12 @@ tree=$work/dualpi2-$version
 mkdir "$tree"
 cd "$DUALPI2_ROOT"
 cp -R --parents Kbuild Makefile sch_dualpi2.c include iproute2-patch tools LICENSES packaging/dkms.conf "$tree"
-cp -R --parents extra "$tree"
 cp -R packaging/debian "$tree/debian"
+if [ -d extra ]; then
+	cp -R --parents extra "$tree"
+	cat extra/debian/control >>"$tree/debian/control"
+	cp extra/debian/*.manpages "$tree/debian"
+fi
 find "$tree" \( -name '*.o' -o -name '*.cmd' -o -name '*.d' -o -name '*.pyc' \) -delete
 find "$tree" \( -name __pycache__ -o -name .ruff_cache \) -prune -exec rm -r {} +
 sed -i 's/^\(#define DUALPI2_VERSION[[:space:]]*\)".*"$/\1"'"$version"'"/' "$tree/sch_dualpi2.c"
@@ -70,7 +74,9 @@ say "building the packages of version $version"
 	die "cannot build the packages; see the messages above, and scripts/setup.sh for what is needed"
 }
 rm -f "$outdir"/dualpi2-*.deb "$outdir"/tcp-prague-dkms_*.deb "$outdir"/extra/dualpi2-extra-*.deb
-mkdir -p "$outdir/extra"
-mv "$work"/dualpi2-extra-*.deb "$outdir/extra"
+if [ -d extra ]; then
+	mkdir -p "$outdir/extra"
+	mv "$work"/dualpi2-extra-*.deb "$outdir/extra"
+fi
 mv "$work"/*.deb "$outdir"
-ls "$outdir"/dualpi2-*.deb "$outdir"/tcp-prague-dkms_*.deb "$outdir"/extra/*.deb
+find "$outdir" -name '*.deb' | sort

@@ -107,7 +107,7 @@ prepare() {
 	fresh
 }
 # Of what the choice of packages depends.
-made_of() { cat "$root/made-of" "$DUALPI2_ROOT/packaging/debian/control" && stat -c %Y "$root/made-of"; }
+made_of() { cat "$root/made-of" "$DUALPI2_ROOT"/{packaging,extra}/debian/control && stat -c %Y "$root/made-of"; }
 # What the tests install, in the archives of the cache directory, and package lists that name just that.
 fetch() {
 	cache=$DUALPI2_CACHE/packages/$release
