@@ -33,6 +33,7 @@ out=$(cd "$out" && pwd)
 cd "$DUALPI2_ROOT/$from"
 cp --update --recursive --parents "${sources[@]}" "$out"
 [ "$from" != extra ] || cp --update --recursive ./*/sch_*.c ./*/*.h ../include "$out"
+[ "$from" = . ] || version | cmp -s - "$out/VERSION" || version >"$out/VERSION"
 # A build directory of user-mode Linux does not say for which architecture it is, nor with which compiler.
 ! grep -q -s -x CONFIG_UML=y "$kdir/.config" || set -- ARCH=um CC="$(sed -n 's/^KCC=//p' "$kdir/env")" "$@"
 make --no-print-directory -C "$kdir" M="$out" "$@" modules

@@ -757,3 +757,4 @@ MODULE_ALIAS_NET_SCH("vdq_csaqm");
 MODULE_DESCRIPTION("Core-Stateless AQM with one and with virtual dual queues");
 MODULE_AUTHOR("The dualpi2 authors");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(EXTRA_VERSION);

@@ -5,10 +5,11 @@ TARGETS := extra-plugins
 PLUGINS := $(patsubst %.c,%.so,$(notdir $(wildcard extra/*/q_*.c))) q_vdq_csaqm.so
 
 override_dh_install::
+	echo $(VERSION) >VERSION
 	dh_install -ptcp-prague-dkms extra/prague/Kbuild extra/prague/tcp_prague.c extra/prague/prague.h \
-		LICENSES usr/src/tcp-prague-$(VERSION)
+		VERSION LICENSES usr/src/tcp-prague-$(VERSION)
 	dh_install -pdualpi2-extra-dkms extra/Kbuild extra/*/sch_*.c extra/*/*.h include \
-		LICENSES usr/src/dualpi2-extra-$(VERSION)
+		VERSION LICENSES usr/src/dualpi2-extra-$(VERSION)
 	dh_install -pdualpi2-extra-tools $(PLUGINS:%=build/tc/%) $(LIBDIR)
 
 override_dh_link::

@@ -454,3 +454,4 @@ MODULE_ALIAS_NET_SCH("pi2");
 MODULE_AUTHOR("The dualpi2 authors");
 MODULE_DESCRIPTION("PI2 AQM for Classic and Scalable traffic in one queue (experimental)");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(EXTRA_VERSION);

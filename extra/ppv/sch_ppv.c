@@ -628,3 +628,4 @@ MODULE_ALIAS_NET_SCH("ppv");
 MODULE_DESCRIPTION("Packet values for core-stateless resource sharing");
 MODULE_AUTHOR("The dualpi2 authors");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(EXTRA_VERSION);

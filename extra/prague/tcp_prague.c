@@ -629,3 +629,4 @@ module_exit(prague_module_exit);
 MODULE_AUTHOR("The dualpi2 authors");
 MODULE_DESCRIPTION("TCP Prague, a scalable congestion control for L4S (experimental)");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(EXTRA_VERSION);

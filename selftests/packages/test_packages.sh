@@ -209,6 +209,7 @@ prague_installs_alone_and_purges() {
 		dkms status -m tcp-prague -v "$new_version" -k "$kernel" | grep ": installed"
 		modinfo -k "$kernel" -n tcp_prague | grep /updates/dkms/
 		modinfo -k "$kernel" -F description tcp_prague | grep experimental
+		[ "$(modinfo -k "$kernel" -F version tcp_prague)" = "$new_version" ]
 		# Where Accurate ECN is, more than the refusal to load was built.
 		[ '"$release"' != forky ] || modinfo -k "$kernel" -p tcp_prague | grep rtt_virt_us
 		logged apt-get -q -y purge tcp-prague-dkms
@@ -222,6 +223,7 @@ extra_installs_alone_and_purges() {
 		for qdisc in pi2 csaqm vdq_csaqm ppv; do
 			{ modprobe -S "$kernel" --show-depends net-sch-$qdisc || modprobe -S "$kernel" --show-depends sch_$qdisc; } |
 				grep /updates/dkms/
+			[ "$(modinfo -k "$kernel" -F version sch_${qdisc#vdq_})" = "$new_version" ]
 			{ tc qdisc add dev lo root $qdisc help 2>&1 || true; } | grep -i "usage: .*$qdisc"
 		done
 		zcat /usr/share/man/man8/tc-csaqm.8.gz | grep -q vrate
