@@ -25,7 +25,7 @@ files() { git ls-files --cached --others --exclude-standard -- "$@"; }
 versions() { files '*.c' '*.h' | grep -v '^include/compat/' | xargs -r grep -nE 'KERNEL_VERSION|LINUX_VERSION_CODE'; }
 # The headers in extra that compile in user space: those that its unit tests include.
 algorithms() {
-	sed -n 's/^#include "\(.*\)"$/\1/p' extra/*/unit/*.[ch] | sort -u |
+	sed -n 's/^#include "\(.*\)"$/\1/p' extra/*/unit/*.[ch] | sort -u | grep -v '_test\.h$' |
 		while read -r header; do ls extra/*/"$header"; done
 }
 glue() {

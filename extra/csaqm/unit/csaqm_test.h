@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the tests of core-stateless AQM, csaqm.h, share.
+ *
+ * What is expected comes from section 3 of the VDQ-CSAQM paper: a virtual queue
+ * is a plain array of packets that is served in 1/1000 of a byte, a threshold
+ * value is found by sorting all of them.
+ */
+#ifndef CSAQM_TEST_H
+#define CSAQM_TEST_H
+
+#include "csaqm.h"
+#include "packet_value.h"
+
+#define CORE_MOST	12000U		/* records of the array */
+#define CORE_NS_MAX	(1ULL << 62)
+
+/* Packets in order of arrival, the last bytes of each that are left. */
+struct core_array {
+	u32 first;
+	u32 count;
+	struct {
+		u32 value;
+		u64 milli;
+	} packets[CORE_MOST];
+};
+
+static struct core_array core_array;
+
+static void core_array_clear(void)
+{
+	core_array.first = 0;
+	core_array.count = 0;
+}
+
+static void core_array_add(u32 value, u32 bytes)
+{
+	u32 i;
+
+	if (core_array.first) {
+		for (i = 0; i < core_array.count; i++)
+			core_array.packets[i] =
+				core_array.packets[core_array.first + i];
+		core_array.first = 0;
+	}
+	CHECK(core_array.count < CORE_MOST, "array full");
+	core_array.packets[core_array.count].value = value;
+	core_array.packets[core_array.count++].milli = bytes * 1000ULL;
+}
+
+static void core_array_take(u64 milli)
+{
+	while (core_array.count) {
+		u64 *left = &core_array.packets[core_array.first].milli;
+
+		if (*left > milli) {
+			*left -= milli;
+			return;
+		}
+		milli -= *left;
+		core_array.first++;
+		core_array.count--;
+	}
+}
+
+static void core_array_lose(u32 packets)
+{
+	core_array.first += packets;
+	core_array.count -= packets;
+}
+
+/* Of a packet, bytes that are not served yet, or not all of them. */
+static u32 core_array_bytes(u32 i, u32 *value)
+{
+	*value = core_array.packets[core_array.first + i].value;
+	return (core_array.packets[core_array.first + i].milli + 999) / 1000;
+}
+
+/* The served part of a byte is of the oldest one. */
+static u64 core_array_length(void)
+{
+	u64 milli = 0;
+	u32 i;
+
+	for (i = 0; i < core_array.count; i++)
+		milli += core_array.packets[core_array.first + i].milli;
+	return (milli + 999) / 1000;
+}
+
+static int core_by_value(const void *a, const void *b)
+{
+	const struct csaqm_record *x = a, *y = b;
+
+	return x->value < y->value ? 1 : x->value > y->value ? -1 : 0;
+}
+
+/* The paper's: the least value so that what is left of it and beyond is no more
+ * than the target; 65536 stands for none.  All packets are sorted for it.
+ */
+static u32 core_array_threshold(u64 target)
+{
+	static struct csaqm_record sorted[CORE_MOST];
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < core_array.count; i++)
+		sorted[i].bytes = core_array_bytes(i, &sorted[i].value);
+	qsort(sorted, core_array.count, sizeof(sorted[0]), core_by_value);
+	for (i = 0; i < core_array.count; i++) {
+		sum += sorted[i].bytes;
+		if (sum > target)
+			return sorted[i].value + 1;
+	}
+	return 0;
+}
+
+static void core_new(struct csaqm_vq *vq, u32 size)
+{
+	memset(vq, 0xa5, sizeof(*vq));
+	csaqm_vq_init(vq, unit_alloc(1, sizeof(struct csaqm_hist)),
+		      unit_alloc(size, sizeof(struct csaqm_record)), size);
+}
+
+static void core_free(struct csaqm_vq *vq)
+{
+	free(vq->hist);
+	free(vq->ring);
+}
+
+/* Serve, which touches no record, and take out 64. */
+static void core_vq_serve(struct csaqm_vq *vq, u32 share, u64 bytes)
+{
+	u32 count = vq->count;
+
+	csaqm_vq_serve(vq, share, bytes);
+	CHECK_EQ(vq->count, count);
+	csaqm_vq_work(vq, 64);
+}
+
+static void core_vq_owe(struct csaqm_vq *vq, u64 bytes)
+{
+	u32 count = vq->count;
+
+	csaqm_vq_owe(vq, bytes);
+	CHECK_EQ(vq->count, count);
+	csaqm_vq_work(vq, 64);
+}
+
+/* Serve nothing until nothing is owed. */
+static void core_settle(struct csaqm_vq *vq)
+{
+	u32 calls = 0;
+
+	while (vq->owed) {
+		core_vq_serve(vq, CSAQM_SHARE_ONE, 0);
+		CHECK(++calls < CORE_MOST, "owed for ever");
+	}
+}
+
+/* What holds at any time: records, their sum, the histogram and its sums. */
+static void core_walk(const struct csaqm_vq *vq)
+{
+	static u64 bins[CSAQM_VALUES];
+	u64 bytes = 0, sum;
+	u32 i, k, place;
+
+	CHECK(vq->size && vq->head < vq->size && vq->count <= vq->size,
+	      "%u of %u at %u", vq->count, vq->size, vq->head);
+	CHECK(vq->frac < 1000, "%u", vq->frac);
+	CHECK(vq->owed <= vq->bytes, "%llu owed of %llu", (ull)vq->owed,
+	      (ull)vq->bytes);
+	CHECK_EQ(csaqm_vq_length(vq), vq->bytes - vq->owed);
+	memset(bins, 0, sizeof(bins));
+	for (i = 0; i < vq->count; i++) {
+		place = (vq->head + i) % vq->size;
+		CHECK(vq->ring[place].bytes, "record %u is empty", i);
+		bins[vq->ring[place].value] += vq->ring[place].bytes;
+		bytes += vq->ring[place].bytes;
+	}
+	CHECK_EQ(vq->bytes, bytes);
+	for (i = 0; i < CSAQM_GROUPS; i++) {
+		sum = 0;
+		for (k = 0; k < CSAQM_GROUP; k++) {
+			u32 value = i * CSAQM_GROUP + k;
+
+			if (vq->hist->bins[value] != bins[value])
+				CHECK_EQ(vq->hist->bins[value], bins[value]);
+			sum += bins[value];
+		}
+		CHECK_EQ(vq->hist->sums[i], sum);
+	}
+}
+
+/* A virtual queue without debts has what the array has. */
+static void core_same(const struct csaqm_vq *vq)
+{
+	u32 i, value;
+
+	CHECK_EQ(vq->owed, 0);
+	CHECK_EQ(vq->count, core_array.count);
+	for (i = 0; i < vq->count; i++) {
+		const struct csaqm_record *record =
+			&vq->ring[(vq->head + i) % vq->size];
+
+		CHECK_EQ(record->bytes, core_array_bytes(i, &value));
+		CHECK_EQ(record->value, value);
+	}
+}
+
+static void core_add(struct csaqm_vq *vq, u32 value, u32 bytes)
+{
+	csaqm_vq_add(vq, value, bytes);
+	core_array_add(value, bytes);
+}
+
+static void core_serve(struct csaqm_vq *vq, u32 share, u64 bytes)
+{
+	core_vq_serve(vq, share, bytes);
+	core_array_take(bytes * share);
+	CHECK_EQ(csaqm_vq_length(vq), core_array_length());
+}
+
+/* Values of a few kinds: any, of one group, on its edges, few, all alike. */
+static u32 core_any_value(u32 kind)
+{
+	u32 value;
+
+	switch (kind % 6) {
+	case 0:
+		return unit_between(0, 65535);
+	case 1:
+		return 0x4300 + unit_rnd() % 256;
+	case 2:
+		value = unit_rnd() % 256 << 8;
+		return unit_rnd() % 2 ? value + 255 : value;
+	case 3:
+		return unit_rnd() % 2 ? 65535 : 0;
+	case 4:
+		return 20000 + unit_rnd() % 4;
+	}
+	return 40000;
+}
+
+static void core_add_any(struct csaqm_vq *vq, u32 kind, u32 most)
+{
+	u32 value = core_any_value(kind);
+
+	core_add(vq, value, unit_any(1, most));
+}
+
+static struct csaqm_config core_config(bool dual, u64 bandwidth)
+{
+	struct csaqm_config cfg;
+
+	memset(&cfg, 0xa5, sizeof(cfg));
+	csaqm_config_init(&cfg, dual);
+	cfg.bandwidth = bandwidth;
+	return cfg;
+}
+
+static struct csaqm_params core_params(const struct csaqm_config *cfg)
+{
+	struct csaqm_params p;
+
+	memset(&p, 0xa5, sizeof(p));
+	csaqm_params_init(&p, cfg);
+	return p;
+}
+
+static struct csaqm_params core_defaults(bool dual, u64 bandwidth)
+{
+	struct csaqm_config cfg = core_config(dual, bandwidth);
+
+	return core_params(&cfg);
+}
+
+struct core_run {
+	struct csaqm_params p;
+	struct csaqm_vars v;
+};
+
+static void core_begin(struct core_run *r, const struct csaqm_config *cfg,
+		       u32 size)
+{
+	u32 i;
+
+	r->p = core_params(cfg);
+	memset(&r->v, 0, sizeof(r->v));
+	for (i = 0; i < DUALPI2_QUEUES; i++)
+		core_new(&r->v.vq[i], size);
+	r->v.idle_ns = CSAQM_BUSY;
+}
+
+static void core_end(struct core_run *r)
+{
+	u32 i;
+
+	for (i = 0; i < DUALPI2_QUEUES; i++)
+		core_free(&r->v.vq[i]);
+}
+
+static u64 core_length(const struct core_run *r, enum dualpi2_queue i)
+{
+	return csaqm_vq_length(&r->v.vq[i]);
+}
+
+#endif /* CSAQM_TEST_H */
