@@ -153,7 +153,7 @@ checkpatch() {
 	checkpatch_of "$kernels" "${list[@]}"
 	mapfile -t list < <(files 'include/uapi/*.h' 'extra/*_uapi.h')
 	checkpatch_of "$kernels,LINE_SPACING" "${list[@]}"
-	mapfile -t list < <(files 'selftests/tc/*.c' 'extra/*/test_*.c' 'extra/*/unit/*' 'selftests/*.[ch]')
+	mapfile -t list < <(files 'selftests/tc/*.c' 'extra/*/test_*.c' 'extra/*/*_test.c' 'extra/*/unit/*' 'selftests/*.[ch]')
 	checkpatch_of "$kernels,PREFER_KERNEL_TYPES,PREFER_DEFINED_ATTRIBUTE_MACRO,STRCPY,NEW_TYPEDEFS,VOLATILE,LONG_LINE,LONG_LINE_STRING,SPLIT_STRING,LINE_SPACING,SUSPECT_CODE_INDENT,UNNECESSARY_PARENTHESES,MULTISTATEMENT_MACRO_USE_DO_WHILE" "${list[@]}"
 }
 # The words: ECT is a codepoint, CoNEXT a conference, bu and TE are macros of the man page, parms of the kernel's ABI, an OLT ends fibres.
