@@ -19,7 +19,7 @@
 #include "csaqm.h"
 #include "packet_value.h"
 
-#include "words.h"	/* the names of the plugins */
+#include "options.h"	/* the names of the plugins */
 
 #define EXTRA_MSG_SIZE	32768
 

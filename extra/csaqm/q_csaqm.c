@@ -3,7 +3,7 @@
  * tc plugin of the qdiscs csaqm and vdq_csaqm.  One object for both: tc finds
  * the second one by a link of the name q_vdq_csaqm.so.
  */
-#include "words.h"
+#include "options.h"
 
 #define CSAQM_LIMIT_MAX		(UINT64_C(1) << 20)
 #define CSAQM_RATE_MIN		1000	/* bytes/s: 8 kbit/s */
@@ -15,33 +15,33 @@
 	  .max = _max, .json_key = _json_key }
 
 #define CSAQM_IS(_word, _attr, _value, _json_key) \
-	{ .word = _word, .kind = WORDS_FLAG, .attr = _attr, .min = _value, \
+	{ .word = _word, .kind = OPTION_FLAG, .attr = _attr, .min = _value, \
 	  .json_key = _json_key }
 
 /* In the order of the output. */
-static const struct words_option csaqm_options[] = {
-	{ .word = "bandwidth", .kind = WORDS_RATE, .attr = TCA_CSAQM_BANDWIDTH,
-	  .min = CSAQM_RATE_MIN, .max = WORDS_RATE_MAX, .needed = true,
+static const struct option_spec csaqm_options[] = {
+	{ .word = "bandwidth", .kind = OPTION_RATE, .attr = TCA_CSAQM_BANDWIDTH,
+	  .min = CSAQM_RATE_MIN, .max = OPTION_RATE_MAX, .needed = true,
 	  .json_key = "bandwidth" },
-	CSAQM_HAS("limit", WORDS_PACKETS, TCA_CSAQM_LIMIT,
+	CSAQM_HAS("limit", OPTION_PACKETS, TCA_CSAQM_LIMIT,
 		  1, CSAQM_LIMIT_MAX, "limit"),
-	CSAQM_HAS("target", WORDS_TIME, TCA_CSAQM_TARGET,
-		  1, WORDS_TIME_MAX_US, "target"),
-	CSAQM_HAS("tupdate", WORDS_TIME, TCA_CSAQM_TUPDATE,
-		  CSAQM_TUPDATE_MIN, WORDS_TIME_MAX_US, "tupdate"),
-	CSAQM_HAS("buffer", WORDS_TIME, TCA_CSAQM_BUFFER,
-		  1, WORDS_TIME_MAX_US, "buffer"),
-	CSAQM_HAS("carry", WORDS_CARRY, TCA_CSAQM_CARRY, 0, 0, "carry"),
+	CSAQM_HAS("target", OPTION_TIME, TCA_CSAQM_TARGET,
+		  1, OPTION_TIME_MAX_US, "target"),
+	CSAQM_HAS("tupdate", OPTION_TIME, TCA_CSAQM_TUPDATE,
+		  CSAQM_TUPDATE_MIN, OPTION_TIME_MAX_US, "tupdate"),
+	CSAQM_HAS("buffer", OPTION_TIME, TCA_CSAQM_BUFFER,
+		  1, OPTION_TIME_MAX_US, "buffer"),
+	CSAQM_HAS("carry", OPTION_CARRY, TCA_CSAQM_CARRY, 0, 0, "carry"),
 	CSAQM_IS("ecn", TCA_CSAQM_ECN, 1, "ecn"),
 	CSAQM_IS("noecn", TCA_CSAQM_ECN, 0, "ecn"),
 	/* vdq_csaqm only */
-	CSAQM_HAS("target_l", WORDS_TIME, TCA_CSAQM_TARGET_L,
-		  1, WORDS_TIME_MAX_US, "target-l"),
-	CSAQM_HAS("buffer_l", WORDS_TIME, TCA_CSAQM_BUFFER_L,
-		  1, WORDS_TIME_MAX_US, "buffer-l"),
-	CSAQM_HAS("vrate", WORDS_SHARE, TCA_CSAQM_VRATE,
+	CSAQM_HAS("target_l", OPTION_TIME, TCA_CSAQM_TARGET_L,
+		  1, OPTION_TIME_MAX_US, "target-l"),
+	CSAQM_HAS("buffer_l", OPTION_TIME, TCA_CSAQM_BUFFER_L,
+		  1, OPTION_TIME_MAX_US, "buffer-l"),
+	CSAQM_HAS("vrate", OPTION_SHARE, TCA_CSAQM_VRATE,
 		  1, CSAQM_SHARE_ONE, "vrate"),
-	CSAQM_HAS("vrate_l", WORDS_SHARE, TCA_CSAQM_VRATE_L,
+	CSAQM_HAS("vrate_l", OPTION_SHARE, TCA_CSAQM_VRATE_L,
 		  1, CSAQM_SHARE_ONE, "vrate-l"),
 };
 
@@ -52,7 +52,7 @@ static const struct words_option csaqm_options[] = {
 	"TIME is in us unless it ends in ms or s.\n" \
 	"bandwidth has to be given when the qdisc is added.\n"
 
-static const struct words_plugin csaqm_plugin = {
+static const struct option_plugin csaqm_plugin = {
 	.name = "csaqm",
 	.options = csaqm_options,
 	.len = ARRAY_SIZE(csaqm_options) - CSAQM_OPTIONS_VDQ,
@@ -65,7 +65,7 @@ static const struct words_plugin csaqm_plugin = {
 	CSAQM_UNITS,
 };
 
-static const struct words_plugin csaqm_plugin_vdq = {
+static const struct option_plugin csaqm_plugin_vdq = {
 	.name = "vdq_csaqm",
 	.options = csaqm_options,
 	.len = ARRAY_SIZE(csaqm_options),
@@ -80,7 +80,7 @@ static const struct words_plugin csaqm_plugin_vdq = {
 	"FRACTION is 0.001 to 1, of the bandwidth.\n",
 };
 
-static const struct words_plugin *csaqm_plugin_of(const struct qdisc_util *qu)
+static const struct option_plugin *csaqm_plugin_of(const struct qdisc_util *qu)
 {
 	return qu == &csaqm_qdisc_util ? &csaqm_plugin : &csaqm_plugin_vdq;
 }
@@ -88,14 +88,14 @@ static const struct words_plugin *csaqm_plugin_of(const struct qdisc_util *qu)
 static int csaqm_parse_opt(const struct qdisc_util *qu, int argc, char **argv,
 			   struct nlmsghdr *n, const char *dev)
 {
-	const struct words_plugin *plugin = csaqm_plugin_of(qu);
-	struct words_request req = {};
+	const struct option_plugin *plugin = csaqm_plugin_of(qu);
+	struct option_request req = {};
 	struct rtattr *nest;
 
-	if (words_parse(plugin, &req, argc, argv, n))
+	if (option_parse(plugin, &req, argc, argv, n))
 		return -1;
-	nest = addattr_nest(n, WORDS_MSG_MAX, TCA_OPTIONS | NLA_F_NESTED);
-	if (words_add(plugin, &req, n))
+	nest = addattr_nest(n, OPTION_MSG_MAX, TCA_OPTIONS | NLA_F_NESTED);
+	if (option_add(plugin, &req, n))
 		return -1;
 	addattr_nest_end(n, nest);
 	return 0;
@@ -105,13 +105,13 @@ static int csaqm_print_opt(const struct qdisc_util *qu, FILE *f,
 			   struct rtattr *opt)
 {
 	if (opt)
-		words_print(csaqm_plugin_of(qu), opt);
+		option_print(csaqm_plugin_of(qu), opt);
 	return 0;
 }
 
 static void csaqm_print_delay(const struct tc_csaqm_queue *q)
 {
-	char buf[WORDS_BUF_SIZE];
+	char buf[OPTION_BUF_SIZE];
 
 	print_lluint(PRINT_JSON, "delay-sum-ns", NULL, q->delay_sum_ns);
 	print_lluint(PRINT_JSON, "delay-max-ns", NULL, q->delay_max_ns);
@@ -124,9 +124,9 @@ static void csaqm_print_delay(const struct tc_csaqm_queue *q)
 	print_lluint(PRINT_JSON, "delay-mean-ns", NULL,
 		     q->delay_sum_ns / q->forwarded);
 	print_string(PRINT_FP, NULL, " delay mean %s",
-		     words_format_ns(buf, q->delay_sum_ns / q->forwarded));
+		     option_format_ns(buf, q->delay_sum_ns / q->forwarded));
 	print_string(PRINT_FP, NULL, " max %s",
-		     words_format_ns(buf, q->delay_max_ns));
+		     option_format_ns(buf, q->delay_max_ns));
 	print_nl();
 }
 
@@ -135,14 +135,14 @@ static void csaqm_print_delay(const struct tc_csaqm_queue *q)
  */
 static void csaqm_print_threshold(unsigned int coded)
 {
-	char buf[WORDS_BUF_SIZE];
-	const char *text = words_format_value(buf, coded);
+	char buf[OPTION_BUF_SIZE];
+	const char *text = option_format_value(buf, coded);
 
 	if (!coded)
 		text = "none";
-	else if (coded > words_code(WORDS_VALUE_MAX))
+	else if (coded > option_code(OPTION_VALUE_MAX))
 		text = "all";
-	words_print_value("threshold", "threshold-coded", coded);
+	option_print_value("threshold", "threshold-coded", coded);
 	print_string(PRINT_FP, NULL, " threshold %s", text);
 	print_uint(PRINT_FP, NULL, " (%u)", coded);
 }
@@ -152,23 +152,23 @@ static void csaqm_print_queue(const char *text, const char *json,
 {
 	open_json_object(json);
 	print_string(PRINT_FP, NULL, "%s:", text);
-	words_print_count("arrived", " arrived %llu", q->arrived);
-	words_print_count("forwarded", " forwarded %llu", q->forwarded);
-	words_print_count("marked", " marked %llu", q->marked);
-	words_print_count("no-value", " no_value %llu", q->no_value);
+	option_print_count("arrived", " arrived %llu", q->arrived);
+	option_print_count("forwarded", " forwarded %llu", q->forwarded);
+	option_print_count("marked", " marked %llu", q->marked);
+	option_print_count("no-value", " no_value %llu", q->no_value);
 	print_nl();
-	words_print_count(NULL, " dropped %llu",
-			  q->dropped_value + q->dropped_buffer +
+	option_print_count(NULL, " dropped %llu",
+			   q->dropped_value + q->dropped_buffer +
 			  q->dropped_limit);
-	words_print_count("dropped-value", " (value %llu", q->dropped_value);
-	words_print_count("dropped-buffer", ", buffer %llu", q->dropped_buffer);
-	words_print_count("dropped-limit", ", limit %llu)", q->dropped_limit);
-	words_print_count("purged", " purged %llu", q->purged);
+	option_print_count("dropped-value", " (value %llu", q->dropped_value);
+	option_print_count("dropped-buffer", ", buffer %llu", q->dropped_buffer);
+	option_print_count("dropped-limit", ", limit %llu)", q->dropped_limit);
+	option_print_count("purged", " purged %llu", q->purged);
 	print_nl();
 	print_uint(PRINT_ANY, "packets", " queued %u", q->packets);
-	words_print_count("bytes", " (%llu bytes)", q->bytes);
-	words_print_count("virtual-bytes", " virtual %llu bytes",
-			  q->virtual_bytes);
+	option_print_count("bytes", " (%llu bytes)", q->bytes);
+	option_print_count("virtual-bytes", " virtual %llu bytes",
+			   q->virtual_bytes);
 	csaqm_print_threshold(q->threshold);
 	print_nl();
 	csaqm_print_delay(q);
@@ -182,18 +182,18 @@ static int csaqm_print_xstats(const struct qdisc_util *qu, FILE *f,
 
 	if (!xstats)
 		return 0;
-	words_copy(&st, sizeof(st), xstats);
+	option_copy(&st, sizeof(st), xstats);
 	if (qu == &csaqm_qdisc_util) {
 		csaqm_print_queue("Queue", "queue", &st.c);
 	} else {
 		csaqm_print_queue("Classic", "classic", &st.c);
 		csaqm_print_queue("L4S", "l4s", &st.l);
 	}
-	words_print_count("updates", "updates %llu", st.updates);
-	words_print_count("throttled", " throttled %llu", st.throttled);
-	words_print_count("mark-failed", " mark_failed %llu", st.mark_failed);
-	words_print_count("gso-failed", " gso_failed %llu", st.gso_failed);
-	words_print_count("unparsed", " unparsed %llu", st.unparsed);
+	option_print_count("updates", "updates %llu", st.updates);
+	option_print_count("throttled", " throttled %llu", st.throttled);
+	option_print_count("mark-failed", " mark_failed %llu", st.mark_failed);
+	option_print_count("gso-failed", " gso_failed %llu", st.gso_failed);
+	option_print_count("unparsed", " unparsed %llu", st.unparsed);
 	print_nl();
 	return 0;
 }

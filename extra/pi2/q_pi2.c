@@ -6,7 +6,7 @@
  * same bytes.  Defaults are the kernel's business: an option that was not given is
  * not sent.
  */
-#include "words.h"
+#include "options.h"
 
 #include "pi2_uapi.h"
 
@@ -52,9 +52,9 @@ static const struct pi2_option {
 	{ "limit", "limit", "a number of packets", TCA_PI2_LIMIT,
 	  sizeof(__u32), pi2_packets, false, 1, UINT32_MAX },
 	{ "target", "target", "a time", TCA_PI2_TARGET,
-	  sizeof(__u32), pi2_times, true, 1, WORDS_TIME_MAX_US },
+	  sizeof(__u32), pi2_times, true, 1, OPTION_TIME_MAX_US },
 	{ "tupdate", "tupdate", "a time", TCA_PI2_TUPDATE,
-	  sizeof(__u32), pi2_times, true, 100, WORDS_TIME_MAX_US },
+	  sizeof(__u32), pi2_times, true, 100, OPTION_TIME_MAX_US },
 	{ "alpha", "alpha", "a number of Hz", TCA_PI2_ALPHA,
 	  sizeof(__u32), pi2_gains, true, 1, INT32_MAX },
 	{ "beta", "beta", "a number of Hz", TCA_PI2_BETA,
@@ -268,7 +268,7 @@ static bool pi2_read(struct rtattr *const tb[], unsigned int attr, __u32 *val)
 {
 	__u64 val64;
 
-	if (!words_read(tb[attr], pi2_size(attr), &val64))
+	if (!option_read(tb[attr], pi2_size(attr), &val64))
 		return false;
 	*val = val64;
 	return true;
@@ -296,7 +296,7 @@ static int pi2_print_opt(const struct qdisc_util *qu, FILE *f,
 
 	if (!opt)
 		return 0;
-	words_find_attrs(tb, TCA_PI2_MAX, RTA_DATA(opt), RTA_PAYLOAD(opt));
+	option_find_attrs(tb, TCA_PI2_MAX, RTA_DATA(opt), RTA_PAYLOAD(opt));
 	for (i = 0; i < ARRAY_SIZE(pi2_options); i++)
 		if (pi2_read(tb, pi2_options[i].attr, &val))
 			pi2_print_number(&pi2_options[i], val);
@@ -312,10 +312,10 @@ static int pi2_print_opt(const struct qdisc_util *qu, FILE *f,
 
 static void pi2_print_delay(const char *json, const char *fmt, __u64 ns)
 {
-	char text[WORDS_BUF_SIZE];
+	char text[OPTION_BUF_SIZE];
 
 	print_lluint(PRINT_JSON, json, NULL, ns);
-	print_string(PRINT_FP, NULL, fmt, words_format_ns(text, ns));
+	print_string(PRINT_FP, NULL, fmt, option_format_ns(text, ns));
 }
 
 static void pi2_print_codepoint(const char *json, const char *text,
@@ -323,12 +323,12 @@ static void pi2_print_codepoint(const char *json, const char *text,
 {
 	open_json_object(json);
 	print_string(PRINT_FP, NULL, "%s", text);
-	words_print_count("arrived", ": arrived %llu", c->arrived);
-	words_print_count("forwarded", " forwarded %llu", c->forwarded);
-	words_print_count("marked", " marked %llu", c->marked);
-	words_print_count("dropped-aqm", " dropped (aqm %llu", c->dropped_aqm);
-	words_print_count("dropped-limit", ", limit %llu", c->dropped_limit);
-	words_print_count("purged", ", purged %llu)", c->purged);
+	option_print_count("arrived", ": arrived %llu", c->arrived);
+	option_print_count("forwarded", " forwarded %llu", c->forwarded);
+	option_print_count("marked", " marked %llu", c->marked);
+	option_print_count("dropped-aqm", " dropped (aqm %llu", c->dropped_aqm);
+	option_print_count("dropped-limit", ", limit %llu", c->dropped_limit);
+	option_print_count("purged", ", purged %llu)", c->purged);
 	print_nl();
 	close_json_object();
 }
@@ -351,7 +351,7 @@ static int pi2_print_xstats(const struct qdisc_util *qu, FILE *f,
 
 	if (!xstats)
 		return 0;
-	words_copy(&st, sizeof(st), xstats);
+	option_copy(&st, sizeof(st), xstats);
 
 	pi2_print_probability("prob", "prob %f", st.prob);
 	pi2_print_probability("prob-classic", " prob_classic %f",
@@ -361,7 +361,7 @@ static int pi2_print_xstats(const struct qdisc_util *qu, FILE *f,
 	print_nl();
 	print_bool(PRINT_JSON, "capped", NULL, st.capped);
 	print_string(PRINT_FP, NULL, "capped %s", st.capped ? "yes" : "no");
-	words_print_count("capped-count", " (%llu times", st.capped_count);
+	option_print_count("capped-count", " (%llu times", st.capped_count);
 	print_lluint(PRINT_JSON, "capped-ns", NULL, st.capped_ns);
 	print_float(PRINT_FP, NULL, ", %.3fs)", st.capped_ns / 1e9);
 	print_nl();
@@ -380,21 +380,21 @@ static int pi2_print_xstats(const struct qdisc_util *qu, FILE *f,
 
 	/* "packets" and "bytes" are of what was sent, and tc's. */
 	print_uint(PRINT_ANY, "queued-packets", "queued %u", st.packets);
-	words_print_count("queued-bytes", " (%llu bytes)", st.bytes);
+	option_print_count("queued-bytes", " (%llu bytes)", st.bytes);
 	print_uint(PRINT_ANY, "max-packets", " max %u", st.max_packets);
 	print_nl();
 	for (i = 0; i < TC_PI2_CODEPOINTS; i++)
 		pi2_print_codepoint(names[i][0], names[i][1], &st.codepoint[i]);
-	words_print_count("arrived-bytes", "bytes: arrived %llu",
-			  st.arrived_bytes);
-	words_print_count("forwarded-bytes", " forwarded %llu",
-			  st.forwarded_bytes);
-	words_print_count("dropped-bytes", " dropped %llu", st.dropped_bytes);
-	words_print_count("purged-bytes", " purged %llu", st.purged_bytes);
+	option_print_count("arrived-bytes", "bytes: arrived %llu",
+			   st.arrived_bytes);
+	option_print_count("forwarded-bytes", " forwarded %llu",
+			   st.forwarded_bytes);
+	option_print_count("dropped-bytes", " dropped %llu", st.dropped_bytes);
+	option_print_count("purged-bytes", " purged %llu", st.purged_bytes);
 	print_nl();
-	words_print_count("mark-failed", "mark_failed %llu", st.mark_failed);
-	words_print_count("gso-failed", " gso_failed %llu", st.gso_failed);
-	words_print_count("unparsed", " unparsed %llu", st.unparsed);
+	option_print_count("mark-failed", "mark_failed %llu", st.mark_failed);
+	option_print_count("gso-failed", " gso_failed %llu", st.gso_failed);
+	option_print_count("unparsed", " unparsed %llu", st.unparsed);
 	print_nl();
 	return 0;
 }

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* tc plugin of the qdisc ppv, which gives packets their values. */
-#include "words.h"
+#include "options.h"
 
 #define PPV_WINDOW_MIN_US	1000
 #define PPV_WINDOW_MAX_US	1000000
 
 /* In the order of the output. */
-static const struct words_option ppv_options[] = {
-	{ .word = "default", .kind = WORDS_NUMBER, .attr = TCA_PPV_DEFAULT,
+static const struct option_spec ppv_options[] = {
+	{ .word = "default", .kind = OPTION_NUMBER, .attr = TCA_PPV_DEFAULT,
 	  .min = 1, .max = TC_PPV_TVFS, .json_key = "default" },
-	{ .word = "window", .kind = WORDS_TIME, .attr = TCA_PPV_WINDOW,
+	{ .word = "window", .kind = OPTION_TIME, .attr = TCA_PPV_WINDOW,
 	  .min = PPV_WINDOW_MIN_US, .max = PPV_WINDOW_MAX_US,
 	  .json_key = "window" },
-	{ .word = "carry", .kind = WORDS_CARRY, .attr = TCA_PPV_CARRY,
+	{ .word = "carry", .kind = OPTION_CARRY, .attr = TCA_PPV_CARRY,
 	  .json_key = "carry" },
-	{ .word = "tvf", .kind = WORDS_LIST, .attr = TCA_PPV_TVF,
+	{ .word = "tvf", .kind = OPTION_LIST, .attr = TCA_PPV_TVF,
 	  .json_key = "tvf" },
 };
 
 /* The number of a function and the rate of a point are read as options are. */
-static const struct words_option ppv_number = {
-	.word = "tvf", .kind = WORDS_NUMBER, .min = 1, .max = TC_PPV_TVFS,
+static const struct option_spec ppv_number = {
+	.word = "tvf", .kind = OPTION_NUMBER, .min = 1, .max = TC_PPV_TVFS,
 };
 
-static const struct words_option ppv_rate = {
-	.word = "tvf", .kind = WORDS_RATE, .min = 1, .max = WORDS_RATE_MAX,
+static const struct option_spec ppv_rate = {
+	.word = "tvf", .kind = OPTION_RATE, .min = 1, .max = OPTION_RATE_MAX,
 };
 
 struct ppv_tvf {
@@ -33,13 +33,13 @@ struct ppv_tvf {
 };
 
 struct ppv_request {
-	struct words_request words;
+	struct option_request words;
 	struct ppv_tvf tvfs[TC_PPV_TVFS];	/* the first one is number 1 */
 };
 
-static int ppv_parse_tvf(struct words_request *words, int argc, char **argv);
+static int ppv_parse_tvf(struct option_request *words, int argc, char **argv);
 
-static const struct words_plugin ppv_plugin = {
+static const struct option_plugin ppv_plugin = {
 	.name = "ppv",
 	.options = ppv_options,
 	.len = ARRAY_SIZE(ppv_options),
@@ -63,7 +63,7 @@ static void ppv_explain_points(void)
 
 static int ppv_parse_point(struct tc_ppv_point *point, char *text)
 {
-	static const struct words_unit no_unit[] = { { "", 1 }, { NULL, 0 } };
+	static const struct option_unit no_unit[] = { { "", 1 }, { NULL, 0 } };
 	char *colon = strchr(text, ':');
 	double value;
 	__u64 rate;
@@ -74,18 +74,18 @@ static int ppv_parse_point(struct tc_ppv_point *point, char *text)
 		return -1;
 	}
 	*colon++ = 0;
-	if (words_parse_value(&ppv_plugin, &ppv_rate, &rate, text))
+	if (option_parse_value(&ppv_plugin, &ppv_rate, &rate, text))
 		return -1;
 	point->rate = rate;
-	if (!words_scan(&value, no_unit, colon)) {
+	if (!option_scan(&value, no_unit, colon)) {
 		fprintf(stderr,
 			"ppv: tvf: \"%s\" is not a packet value; expected 1.0004 to 1e10\n",
 			colon);
 		return -1;
 	}
 	/* Not to be coded before it is known to fit. */
-	point->value = value >= 1 && value <= WORDS_VALUE_MAX ?
-		       words_code(value) : 0;
+	point->value = value >= 1 && value <= OPTION_VALUE_MAX ?
+		       option_code(value) : 0;
 	if (!point->value) {
 		fprintf(stderr,
 			"ppv: tvf: \"%s\" is not in range; expected 1.0004 to 1e10\n",
@@ -139,7 +139,7 @@ static int ppv_parse_points(struct ppv_tvf *tvf, char *text)
 	return 0;
 }
 
-static int ppv_parse_tvf(struct words_request *words, int argc, char **argv)
+static int ppv_parse_tvf(struct option_request *words, int argc, char **argv)
 {
 	struct ppv_request *req = (struct ppv_request *)words;
 	struct ppv_tvf *tvf;
@@ -149,10 +149,10 @@ static int ppv_parse_tvf(struct words_request *words, int argc, char **argv)
 
 	if (argc < 1) {
 		fprintf(stderr, "ppv: tvf: the number is missing");
-		words_explain_range(&ppv_number);
+		option_explain_range(&ppv_number);
 		return -1;
 	}
-	if (words_parse_value(&ppv_plugin, &ppv_number, &number, argv[0]))
+	if (option_parse_value(&ppv_plugin, &ppv_number, &number, argv[0]))
 		return -1;
 	if (argc < 2) {
 		fprintf(stderr, "ppv: tvf: the points of function %llu are missing",
@@ -181,12 +181,12 @@ static int ppv_parse_tvf(struct words_request *words, int argc, char **argv)
 static int ppv_add_tvf(struct nlmsghdr *n, __u32 number,
 		       const struct ppv_tvf *tvf)
 {
-	struct rtattr *nest = addattr_nest(n, WORDS_MSG_MAX,
+	struct rtattr *nest = addattr_nest(n, OPTION_MSG_MAX,
 					   TCA_PPV_TVF | NLA_F_NESTED);
 
-	if (addattr_l(n, WORDS_MSG_MAX, TCA_PPV_TVF_NUMBER, &number,
+	if (addattr_l(n, OPTION_MSG_MAX, TCA_PPV_TVF_NUMBER, &number,
 		      sizeof(number)) ||
-	    addattr_l(n, WORDS_MSG_MAX, TCA_PPV_TVF_POINTS, tvf->points,
+	    addattr_l(n, OPTION_MSG_MAX, TCA_PPV_TVF_POINTS, tvf->points,
 		      tvf->len * sizeof(tvf->points[0])))
 		return -1;
 	addattr_nest_end(n, nest);
@@ -200,10 +200,10 @@ static int ppv_parse_opt(const struct qdisc_util *qu, int argc, char **argv,
 	struct rtattr *nest;
 	unsigned int i;
 
-	if (words_parse(&ppv_plugin, &req.words, argc, argv, n))
+	if (option_parse(&ppv_plugin, &req.words, argc, argv, n))
 		return -1;
-	nest = addattr_nest(n, WORDS_MSG_MAX, TCA_OPTIONS | NLA_F_NESTED);
-	if (words_add(&ppv_plugin, &req.words, n))
+	nest = addattr_nest(n, OPTION_MSG_MAX, TCA_OPTIONS | NLA_F_NESTED);
+	if (option_add(&ppv_plugin, &req.words, n))
 		return -1;
 	for (i = 0; i < TC_PPV_TVFS; i++)
 		if (req.tvfs[i].len && ppv_add_tvf(n, i + 1, &req.tvfs[i]))
@@ -225,7 +225,7 @@ static void ppv_print_points(const struct rtattr *rta)
 {
 	unsigned int i, len = RTA_PAYLOAD(rta) / sizeof(struct tc_ppv_point);
 	const char *points = RTA_DATA(rta);
-	char buf[WORDS_BUF_SIZE];
+	char buf[OPTION_BUF_SIZE];
 
 	open_json_array(PRINT_JSON, "points");
 	for (i = 0; i < len; i++) {
@@ -234,11 +234,11 @@ static void ppv_print_points(const struct rtattr *rta)
 		memcpy(&point, points + i * sizeof(point), sizeof(point));
 		open_json_object(NULL);
 		print_lluint(PRINT_JSON, "rate", NULL, point.rate);
-		words_print_value("value", "coded", point.value);
+		option_print_value("value", "coded", point.value);
 		print_string(PRINT_FP, NULL, i ? ",%s" : "%s",
-			     words_format(buf, WORDS_RATE, point.rate));
+			     option_format(buf, OPTION_RATE, point.rate));
 		print_string(PRINT_FP, NULL, ":%s",
-			     words_format_value(buf, point.value));
+			     option_format_value(buf, point.value));
 		close_json_object();
 	}
 	close_json_array(PRINT_JSON, NULL);
@@ -250,10 +250,10 @@ static void ppv_print_tvf(struct rtattr *nest)
 	struct rtattr *tb[TCA_PPV_TVF_MAX + 1] = {}, *points;
 	__u64 number;
 
-	words_find_attrs(tb, TCA_PPV_TVF_MAX, RTA_DATA(nest),
-			 RTA_PAYLOAD(nest));
+	option_find_attrs(tb, TCA_PPV_TVF_MAX, RTA_DATA(nest),
+			  RTA_PAYLOAD(nest));
 	points = tb[TCA_PPV_TVF_POINTS];
-	if (!words_read(tb[TCA_PPV_TVF_NUMBER], sizeof(__u32), &number) ||
+	if (!option_read(tb[TCA_PPV_TVF_NUMBER], sizeof(__u32), &number) ||
 	    !points || RTA_PAYLOAD(points) < sizeof(struct tc_ppv_point))
 		return;
 	open_json_object(NULL);
@@ -270,7 +270,7 @@ static int ppv_print_opt(const struct qdisc_util *qu, FILE *f,
 
 	if (!opt)
 		return 0;
-	words_print(&ppv_plugin, opt);
+	option_print(&ppv_plugin, opt);
 	open_json_array(PRINT_JSON, "tvf");
 	rta = RTA_DATA(opt);
 	len = RTA_PAYLOAD(opt);
@@ -288,19 +288,19 @@ static int ppv_print_xstats(const struct qdisc_util *qu, FILE *f,
 
 	if (!xstats)
 		return 0;
-	words_copy(&st, sizeof(st), xstats);
-	words_print_count("valued", "valued %llu", st.valued);
-	words_print_count("not-valued", " not_valued %llu", st.not_valued);
-	words_print_count("no-function", " no_function %llu", st.no_function);
-	words_print_count("flows-new", " flows_new %llu", st.flows_new);
-	words_print_count("flows-evicted", " flows_evicted %llu",
-			  st.flows_evicted);
+	option_copy(&st, sizeof(st), xstats);
+	option_print_count("valued", "valued %llu", st.valued);
+	option_print_count("not-valued", " not_valued %llu", st.not_valued);
+	option_print_count("no-function", " no_function %llu", st.no_function);
+	option_print_count("flows-new", " flows_new %llu", st.flows_new);
+	option_print_count("flows-evicted", " flows_evicted %llu",
+			   st.flows_evicted);
 	print_nl();
-	words_print_count("child-dropped", "child_dropped %llu",
-			  st.child_dropped);
-	words_print_count("filter-dropped", " filter_dropped %llu",
-			  st.filter_dropped);
-	words_print_count("gso-failed", " gso_failed %llu", st.gso_failed);
+	option_print_count("child-dropped", "child_dropped %llu",
+			   st.child_dropped);
+	option_print_count("filter-dropped", " filter_dropped %llu",
+			   st.filter_dropped);
+	option_print_count("gso-failed", " gso_failed %llu", st.gso_failed);
 	print_nl();
 	return 0;
 }

@@ -8,8 +8,8 @@
  * bytes.  Defaults are the kernel's business: an option that was not given is
  * not sent.
  */
-#ifndef EXTRA_TC_WORDS_H
-#define EXTRA_TC_WORDS_H
+#ifndef EXTRA_TC_OPTIONS_H
+#define EXTRA_TC_OPTIONS_H
 
 #include <math.h>
 #include <stdint.h>
@@ -28,53 +28,53 @@ extern struct qdisc_util vdq_csaqm_qdisc_util;
 extern struct qdisc_util ppv_qdisc_util;
 
 /* The kernel's limits. */
-#define WORDS_TIME_MAX_US	(UINT32_MAX / 1000)
-#define WORDS_RATE_MAX		UINT64_C(125000000000)	/* bytes/s */
+#define OPTION_TIME_MAX_US	(UINT32_MAX / 1000)
+#define OPTION_RATE_MAX		UINT64_C(125000000000)	/* bytes/s */
 
-#define WORDS_MSG_MAX		16384	/* tc has 64 kB; all of ppv are 9 kB */
-#define WORDS_BUF_SIZE		64
-#define WORDS_ATTRS		16
+#define OPTION_MSG_MAX		16384	/* tc has 64 kB; all of ppv are 9 kB */
+#define OPTION_BUF_SIZE		64
+#define OPTION_ATTRS		16
 
 /* Packet values: log10(value) * 65535 / 10, rounded down.  That is a whole
  * number for each of 100, 10^4 and so on, of which no logarithm may fall short.
  */
-#define WORDS_CODES_PER_DECADE	6553.5
-#define WORDS_CODE_SLACK	0.000000001
-#define WORDS_VALUE_MAX		1e10
-#define WORDS_VALUE_DIGITS	5	/* tell all codes apart */
-#define WORDS_VALUE_DECIMAL	5	/* up to this exponent 1000, not 1e3 */
+#define OPTION_CODES_PER_DECADE	6553.5
+#define OPTION_CODE_SLACK	0.000000001
+#define OPTION_VALUE_MAX		1e10
+#define OPTION_VALUE_DIGITS	5	/* tell all codes apart */
+#define OPTION_VALUE_DECIMAL	5	/* up to this exponent 1000, not 1e3 */
 
-enum words_kind {
-	WORDS_NUMBER,		/* u32 */
-	WORDS_PACKETS,		/* u32 */
-	WORDS_TIME,		/* u32, us */
-	WORDS_SHARE,		/* u32, 1/1000 */
-	WORDS_RATE,		/* u64, bytes/s */
-	WORDS_CARRY,		/* u8, a word of words_carries */
-	WORDS_FLAG,		/* u8, no value: the word says it all */
-	WORDS_LIST,		/* what the plugin parses itself, repeatedly */
+enum option_kind {
+	OPTION_NUMBER,		/* u32 */
+	OPTION_PACKETS,		/* u32 */
+	OPTION_TIME,		/* u32, us */
+	OPTION_SHARE,		/* u32, 1/1000 */
+	OPTION_RATE,		/* u64, bytes/s */
+	OPTION_CARRY,		/* u8, a word of option_carries */
+	OPTION_FLAG,		/* u8, no value: the word says it all */
+	OPTION_LIST,		/* what the plugin parses itself, repeatedly */
 };
 
 /* One word of the command line.  Words of one attribute exclude each other. */
-struct words_option {
+struct option_spec {
 	const char *word;
-	enum words_kind kind;
+	enum option_kind kind;
 	unsigned int attr;
-	__u64 min;		/* WORDS_FLAG: the value */
+	__u64 min;		/* OPTION_FLAG: the value */
 	__u64 max;
 	bool needed;		/* when a qdisc is added */
 	const char *json_key;
 };
 
 /* What one command asks for. */
-struct words_request {
-	const char *given[WORDS_ATTRS];	/* the word that set it */
-	__u64 val[WORDS_ATTRS];
+struct option_request {
+	const char *given[OPTION_ATTRS];	/* the word that set it */
+	__u64 val[OPTION_ATTRS];
 };
 
-struct words_plugin {
+struct option_plugin {
 	const char *name;
-	const struct words_option *options;
+	const struct option_spec *options;
 	unsigned int len;
 	const char *usage;
 
@@ -83,39 +83,39 @@ struct words_plugin {
 	const char *elsewhere;
 
 	/* Returns how many arguments it took, or a negative number. */
-	int (*parse_list)(struct words_request *req, int argc, char **argv);
+	int (*parse_list)(struct option_request *req, int argc, char **argv);
 };
 
-struct words_unit {
+struct option_unit {
 	const char *name;
 	double factor;
 };
 
-static const char *const words_carries[] = {
+static const char *const option_carries[] = {
 	[TC_PPV_CARRY_MARK] = "mark",
 	[TC_PPV_CARRY_IPV4_ID] = "ipv4_id",
 };
 
-static inline const struct words_unit *words_units(enum words_kind kind)
+static inline const struct option_unit *option_units(enum option_kind kind)
 {
-	static const struct words_unit none[] = {
+	static const struct option_unit none[] = {
 		{ "", 1 }, { NULL, 0 },
 	};
-	static const struct words_unit packets[] = {
+	static const struct option_unit packets[] = {
 		{ "", 1 }, { "p", 1 }, { "pkt", 1 }, { "pkts", 1 },
 		{ "packet", 1 }, { "packets", 1 }, { NULL, 0 },
 	};
-	static const struct words_unit times[] = {
+	static const struct option_unit times[] = {
 		{ "", 1 }, { "us", 1 }, { "usec", 1 }, { "usecs", 1 },
 		{ "ms", 1e3 }, { "msec", 1e3 }, { "msecs", 1e3 },
 		{ "s", 1e6 }, { "sec", 1e6 }, { "secs", 1e6 },
 		{ NULL, 0 },
 	};
-	static const struct words_unit shares[] = {
+	static const struct option_unit shares[] = {
 		{ "", 1e3 }, { NULL, 0 },
 	};
 	/* As tc has them: bps is bytes. */
-	static const struct words_unit rates[] = {
+	static const struct option_unit rates[] = {
 		{ "", 1 / 8.0 }, { "bit", 1 / 8.0 },
 		{ "kbit", 1e3 / 8 }, { "mbit", 1e6 / 8 },
 		{ "gbit", 1e9 / 8 }, { "tbit", 1e12 / 8 },
@@ -129,29 +129,29 @@ static inline const struct words_unit *words_units(enum words_kind kind)
 	};
 
 	switch (kind) {
-	case WORDS_PACKETS:
+	case OPTION_PACKETS:
 		return packets;
-	case WORDS_TIME:
+	case OPTION_TIME:
 		return times;
-	case WORDS_SHARE:
+	case OPTION_SHARE:
 		return shares;
-	case WORDS_RATE:
+	case OPTION_RATE:
 		return rates;
 	default:
 		return none;
 	}
 }
 
-static inline const char *words_what(enum words_kind kind)
+static inline const char *option_what(enum option_kind kind)
 {
 	switch (kind) {
-	case WORDS_PACKETS:
+	case OPTION_PACKETS:
 		return "a number of packets";
-	case WORDS_TIME:
+	case OPTION_TIME:
 		return "a time";
-	case WORDS_SHARE:
+	case OPTION_SHARE:
 		return "a fraction";
-	case WORDS_RATE:
+	case OPTION_RATE:
 		return "a rate";
 	default:
 		return "a number";
@@ -161,8 +161,8 @@ static inline const char *words_what(enum words_kind kind)
 /* ---- numbers ---- */
 
 /* A number and its unit, not rounded. */
-static inline bool words_scan(double *num, const struct words_unit *unit,
-			      const char *arg)
+static inline bool option_scan(double *num, const struct option_unit *unit,
+			       const char *arg)
 {
 	char *end;
 
@@ -180,22 +180,22 @@ static inline bool words_scan(double *num, const struct words_unit *unit,
 }
 
 /* A number in the unit of its attribute, not checked for range. */
-static inline bool words_get(double *num, enum words_kind kind, const char *arg)
+static inline bool option_get(double *num, enum option_kind kind, const char *arg)
 {
-	if (!words_scan(num, words_units(kind), arg))
+	if (!option_scan(num, option_units(kind), arg))
 		return false;
 	/* Beyond 2^53 there are no fractions, and no conversion to integer. */
 	if (*num >= UINT64_C(1) << 53)
 		return true;
-	if (kind == WORDS_NUMBER || kind == WORDS_PACKETS)
+	if (kind == OPTION_NUMBER || kind == OPTION_PACKETS)
 		return *num == (__u64)*num;
 	*num = (__u64)(*num + 0.5);
 	return true;
 }
 
 /* Exact, and as short as that allows: 15ms, 16.384ms, 1.234567s, 2500Kbit. */
-static inline const char *words_format(char *buf, enum words_kind kind,
-				       __u64 val)
+static inline const char *option_format(char *buf, enum option_kind kind,
+					__u64 val)
 {
 	static const char *const rates[] = {
 		"bit", "Kbit", "Mbit", "Gbit", "Tbit",
@@ -205,34 +205,34 @@ static inline const char *words_format(char *buf, enum words_kind kind,
 	double num = val;
 
 	switch (kind) {
-	case WORDS_PACKETS:
-		snprintf(buf, WORDS_BUF_SIZE, "%llup", (unsigned long long)val);
+	case OPTION_PACKETS:
+		snprintf(buf, OPTION_BUF_SIZE, "%llup", (unsigned long long)val);
 		break;
-	case WORDS_TIME:
+	case OPTION_TIME:
 		for (; num >= 1000 && unit < ARRAY_SIZE(times) - 1; unit++)
 			num /= 1000;
-		snprintf(buf, WORDS_BUF_SIZE, "%.10g%s", num, times[unit]);
+		snprintf(buf, OPTION_BUF_SIZE, "%.10g%s", num, times[unit]);
 		break;
-	case WORDS_SHARE:
-		snprintf(buf, WORDS_BUF_SIZE, "%.10g", num / 1000);
+	case OPTION_SHARE:
+		snprintf(buf, OPTION_BUF_SIZE, "%.10g", num / 1000);
 		break;
-	case WORDS_RATE:
+	case OPTION_RATE:
 		for (val *= 8; val && val % 1000 == 0; val /= 1000)
 			if (++unit == ARRAY_SIZE(rates) - 1) {
 				val /= 1000;
 				break;
 			}
-		snprintf(buf, WORDS_BUF_SIZE, "%llu%s", (unsigned long long)val,
+		snprintf(buf, OPTION_BUF_SIZE, "%llu%s", (unsigned long long)val,
 			 rates[unit]);
 		break;
 	default:
-		snprintf(buf, WORDS_BUF_SIZE, "%llu", (unsigned long long)val);
+		snprintf(buf, OPTION_BUF_SIZE, "%llu", (unsigned long long)val);
 	}
 	return buf;
 }
 
 /* To three digits: for reading. */
-static inline const char *words_format_ns(char *buf, __u64 ns)
+static inline const char *option_format_ns(char *buf, __u64 ns)
 {
 	static const char *const units[] = { "ns", "us", "ms", "s" };
 	unsigned int unit = 0;
@@ -240,7 +240,7 @@ static inline const char *words_format_ns(char *buf, __u64 ns)
 
 	for (; num >= 999.5 && unit < ARRAY_SIZE(units) - 1; unit++)
 		num /= 1000;
-	snprintf(buf, WORDS_BUF_SIZE, num < 999.5 ? "%.3g%s" : "%.0f%s", num,
+	snprintf(buf, OPTION_BUF_SIZE, num < 999.5 ? "%.3g%s" : "%.0f%s", num,
 		 units[unit]);
 	return buf;
 }
@@ -248,82 +248,82 @@ static inline const char *words_format_ns(char *buf, __u64 ns)
 /* ---- packet values ---- */
 
 /* value: 1 or more */
-static inline unsigned int words_code(double value)
+static inline unsigned int option_code(double value)
 {
-	return log10(value) * WORDS_CODES_PER_DECADE + WORDS_CODE_SLACK;
+	return log10(value) * OPTION_CODES_PER_DECADE + OPTION_CODE_SLACK;
 }
 
 /* The shortest decimal number that has this code: the one next to the middle of
  * those that have, to as many digits as it takes.
  */
-static inline const char *words_format_value(char *buf, unsigned int coded)
+static inline const char *option_format_value(char *buf, unsigned int coded)
 {
-	double middle = pow(10, (coded + 0.5) / WORDS_CODES_PER_DECADE);
+	double middle = pow(10, (coded + 0.5) / OPTION_CODES_PER_DECADE);
 	int digits, exponent;
 	char *at;
 
 	if (!coded)
 		return "0";
-	for (digits = 1; digits < WORDS_VALUE_DIGITS; digits++) {
-		snprintf(buf, WORDS_BUF_SIZE, "%.*e", digits - 1, middle);
-		if (words_code(strtod(buf, NULL)) == coded)
+	for (digits = 1; digits < OPTION_VALUE_DIGITS; digits++) {
+		snprintf(buf, OPTION_BUF_SIZE, "%.*e", digits - 1, middle);
+		if (option_code(strtod(buf, NULL)) == coded)
 			break;
 	}
-	snprintf(buf, WORDS_BUF_SIZE, "%.*e", digits - 1, middle);
+	snprintf(buf, OPTION_BUF_SIZE, "%.*e", digits - 1, middle);
 	at = buf + strcspn(buf, "e");
 	exponent = strtol(at + 1, NULL, 10);
-	if (exponent >= WORDS_VALUE_DECIMAL)
+	if (exponent >= OPTION_VALUE_DECIMAL)
 		sprintf(at, "e%d", exponent);
 	else
-		snprintf(buf, WORDS_BUF_SIZE, "%.*f",
+		snprintf(buf, OPTION_BUF_SIZE, "%.*f",
 			 exponent < digits ? digits - 1 - exponent : 0,
 			 strtod(buf, NULL));
 	return buf;
 }
 
 /* As a number and coded, in JSON. */
-static inline void words_print_value(const char *key, const char *key_coded,
-				     unsigned int coded)
+static inline void option_print_value(const char *key, const char *key_coded,
+				      unsigned int coded)
 {
-	char buf[WORDS_BUF_SIZE];
+	char buf[OPTION_BUF_SIZE];
 
 	print_float(PRINT_JSON, key, NULL,
-		    strtod(words_format_value(buf, coded), NULL));
+		    strtod(option_format_value(buf, coded), NULL));
 	print_uint(PRINT_JSON, key_coded, NULL, coded);
 }
 
 /* ---- options to netlink ---- */
 
 /* Ends the line that the caller began with what it was that was wrong. */
-static inline void words_explain_range(const struct words_option *opt)
+static inline void option_explain_range(const struct option_spec *opt)
 {
-	char min[WORDS_BUF_SIZE], max[WORDS_BUF_SIZE];
+	char min[OPTION_BUF_SIZE], max[OPTION_BUF_SIZE];
 
-	if (opt->kind == WORDS_CARRY)
-		fprintf(stderr, "; expected %s or %s\n", words_carries[0],
-			words_carries[1]);
+	if (opt->kind == OPTION_CARRY)
+		fprintf(stderr, "; expected %s or %s\n", option_carries[0],
+			option_carries[1]);
 	else
 		fprintf(stderr, "; expected %s to %s\n",
-			words_format(min, opt->kind, opt->min),
-			words_format(max, opt->kind, opt->max));
+			option_format(min, opt->kind, opt->min),
+			option_format(max, opt->kind, opt->max));
 }
 
-static inline int words_parse_value(const struct words_plugin *plugin,
-				    const struct words_option *opt, __u64 *val,
+static inline int option_parse_value(const struct option_plugin *plugin,
+				     const struct option_spec *opt, __u64 *val,
 				    const char *arg)
 {
 	const char *wrong = "is not in range";
 	double num;
 
-	if (opt->kind == WORDS_CARRY) {
-		for (*val = 0; *val < ARRAY_SIZE(words_carries); ++*val)
-			if (strcmp(arg, words_carries[*val]) == 0)
+	if (opt->kind == OPTION_CARRY) {
+		for (*val = 0; *val < ARRAY_SIZE(option_carries); ++*val)
+			if (strcmp(arg, option_carries[*val]) == 0)
 				return 0;
 		wrong = "is no place for a value";
-	} else if (!words_get(&num, opt->kind, arg)) {
+	} else if (!option_get(&num, opt->kind, arg)) {
 		fprintf(stderr, "%s: %s: \"%s\" is not %s", plugin->name,
-			opt->word, arg, words_what(opt->kind));
-		words_explain_range(opt);
+			opt->word, arg, option_what(opt->kind));
+		option_explain_range(opt);
 		return -1;
 	} else if (num >= opt->min && num <= opt->max) {
 		*val = num;
@@ -331,12 +331,12 @@ static inline int words_parse_value(const struct words_plugin *plugin,
 	}
 	fprintf(stderr, "%s: %s: \"%s\" %s", plugin->name, opt->word, arg,
 		wrong);
-	words_explain_range(opt);
+	option_explain_range(opt);
 	return -1;
 }
 
-static inline const struct words_option *
-words_find(const struct words_plugin *plugin, const char *word)
+static inline const struct option_spec *
+option_find(const struct option_plugin *plugin, const char *word)
 {
 	unsigned int i;
 
@@ -353,8 +353,8 @@ words_find(const struct words_plugin *plugin, const char *word)
 }
 
 /* Two words of one attribute: the same, or words that exclude each other. */
-static inline void words_explain_second(const struct words_plugin *plugin,
-					const struct words_option *opt,
+static inline void option_explain_second(const struct option_plugin *plugin,
+					 const struct option_spec *opt,
 					const char *first, const char *value)
 {
 	fprintf(stderr, "%s: %s: ", plugin->name, opt->word);
@@ -362,7 +362,7 @@ static inline void words_explain_second(const struct words_plugin *plugin,
 		fprintf(stderr,
 			"there is %s already; expected one of the two\n",
 			first);
-	else if (opt->kind != WORDS_FLAG && value)
+	else if (opt->kind != OPTION_FLAG && value)
 		fprintf(stderr,
 			"duplicate, \"%s\" is the second value; expected once\n",
 			value);
@@ -371,11 +371,11 @@ static inline void words_explain_second(const struct words_plugin *plugin,
 }
 
 /* Says itself what is wrong. */
-static inline int words_parse(const struct words_plugin *plugin,
-			      struct words_request *req, int argc, char **argv,
+static inline int option_parse(const struct option_plugin *plugin,
+			       struct option_request *req, int argc, char **argv,
 			      const struct nlmsghdr *n)
 {
-	const struct words_option *opt;
+	const struct option_spec *opt;
 	unsigned int i;
 
 	for (; argc > 0; argc--, argv++) {
@@ -385,10 +385,10 @@ static inline int words_parse(const struct words_plugin *plugin,
 			fputs(plugin->usage, stderr);
 			return -1;
 		}
-		opt = words_find(plugin, *argv);
+		opt = option_find(plugin, *argv);
 		if (!opt)
 			return -1;
-		if (opt->kind == WORDS_LIST && plugin->parse_list) {
+		if (opt->kind == OPTION_LIST && plugin->parse_list) {
 			int taken = plugin->parse_list(req, argc - 1, argv + 1);
 
 			if (taken < 0)
@@ -398,21 +398,21 @@ static inline int words_parse(const struct words_plugin *plugin,
 			continue;
 		}
 		if (req->given[opt->attr]) {
-			words_explain_second(plugin, opt, req->given[opt->attr],
-					     value);
+			option_explain_second(plugin, opt, req->given[opt->attr],
+					      value);
 			return -1;
 		}
 		req->given[opt->attr] = opt->word;
 		req->val[opt->attr] = opt->min;
-		if (opt->kind == WORDS_FLAG)
+		if (opt->kind == OPTION_FLAG)
 			continue;
 		if (!value) {
 			fprintf(stderr, "%s: %s: the value is missing",
 				plugin->name, opt->word);
-			words_explain_range(opt);
+			option_explain_range(opt);
 			return -1;
 		}
-		if (words_parse_value(plugin, opt, &req->val[opt->attr], value))
+		if (option_parse_value(plugin, opt, &req->val[opt->attr], value))
 			return -1;
 		argc--;
 		argv++;
@@ -425,19 +425,19 @@ static inline int words_parse(const struct words_plugin *plugin,
 			continue;
 		fprintf(stderr, "%s: %s: it is missing", plugin->name,
 			opt->word);
-		words_explain_range(opt);
+		option_explain_range(opt);
 		return -1;
 	}
 	return 0;
 }
 
-static inline unsigned int words_size(enum words_kind kind)
+static inline unsigned int option_size(enum option_kind kind)
 {
 	switch (kind) {
-	case WORDS_CARRY:
-	case WORDS_FLAG:
+	case OPTION_CARRY:
+	case OPTION_FLAG:
 		return sizeof(__u8);
-	case WORDS_RATE:
+	case OPTION_RATE:
 		return sizeof(__u64);
 	default:
 		return sizeof(__u32);
@@ -445,15 +445,15 @@ static inline unsigned int words_size(enum words_kind kind)
 }
 
 /* All but the lists. */
-static inline int words_add(const struct words_plugin *plugin,
-			    const struct words_request *req,
+static inline int option_add(const struct option_plugin *plugin,
+			     const struct option_request *req,
 			    struct nlmsghdr *n)
 {
 	unsigned int i;
 
 	for (i = 0; i < plugin->len; i++) {
-		const struct words_option *opt = &plugin->options[i];
-		unsigned int size = words_size(opt->kind);
+		const struct option_spec *opt = &plugin->options[i];
+		unsigned int size = option_size(opt->kind);
 		__u64 val = req->val[opt->attr];
 		__u32 val32 = val;
 		__u8 val8 = val;
@@ -467,7 +467,7 @@ static inline int words_add(const struct words_plugin *plugin,
 			data = &val8;
 		else if (size == sizeof(val32))
 			data = &val32;
-		if (addattr_l(n, WORDS_MSG_MAX, opt->attr, data, size))
+		if (addattr_l(n, OPTION_MSG_MAX, opt->attr, data, size))
 			return -1;
 	}
 	return 0;
@@ -476,8 +476,8 @@ static inline int words_add(const struct words_plugin *plugin,
 /* ---- netlink to text and JSON ---- */
 
 /* Type N among len bytes in tb[N]; of several of a type, the last one. */
-static inline void words_find_attrs(struct rtattr *tb[], unsigned int max,
-				    struct rtattr *rta, int len)
+static inline void option_find_attrs(struct rtattr *tb[], unsigned int max,
+				     struct rtattr *rta, int len)
 {
 	for (; RTA_OK(rta, len); rta = RTA_NEXT(rta, len)) {
 		unsigned int type = rta->rta_type & NLA_TYPE_MASK;
@@ -487,8 +487,8 @@ static inline void words_find_attrs(struct rtattr *tb[], unsigned int max,
 	}
 }
 
-static inline bool words_read(const struct rtattr *rta, unsigned int size,
-			      __u64 *val)
+static inline bool option_read(const struct rtattr *rta, unsigned int size,
+			       __u64 *val)
 {
 	__u32 val32;
 	__u8 val8;
@@ -508,55 +508,55 @@ static inline bool words_read(const struct rtattr *rta, unsigned int size,
 }
 
 /* What a newer kernel may mean by a number is not for us to say. */
-static inline void words_print_option(const struct words_option *opt, __u64 val)
+static inline void option_print_option(const struct option_spec *opt, __u64 val)
 {
-	char buf[WORDS_BUF_SIZE];
+	char buf[OPTION_BUF_SIZE];
 
 	switch (opt->kind) {
-	case WORDS_FLAG:
+	case OPTION_FLAG:
 		if (val != opt->min)
 			return;
 		print_bool(PRINT_JSON, opt->json_key, NULL, val);
 		print_string(PRINT_FP, NULL, "%s ", opt->word);
 		return;
-	case WORDS_CARRY:
-		if (val >= ARRAY_SIZE(words_carries))
+	case OPTION_CARRY:
+		if (val >= ARRAY_SIZE(option_carries))
 			return;
 		print_string(PRINT_JSON, opt->json_key, NULL,
-			     words_carries[val]);
+			     option_carries[val]);
 		print_string(PRINT_FP, NULL, "%s ", opt->word);
-		print_string(PRINT_FP, NULL, "%s ", words_carries[val]);
+		print_string(PRINT_FP, NULL, "%s ", option_carries[val]);
 		return;
-	case WORDS_SHARE:
+	case OPTION_SHARE:
 		print_float(PRINT_JSON, opt->json_key, NULL, val / 1e3);
 		break;
 	default:
 		print_lluint(PRINT_JSON, opt->json_key, NULL, val);
 	}
 	print_string(PRINT_FP, NULL, "%s ", opt->word);
-	print_string(PRINT_FP, NULL, "%s ", words_format(buf, opt->kind, val));
+	print_string(PRINT_FP, NULL, "%s ", option_format(buf, opt->kind, val));
 }
 
-static inline void words_print(const struct words_plugin *plugin,
-			       struct rtattr *nest)
+static inline void option_print(const struct option_plugin *plugin,
+				struct rtattr *nest)
 {
-	struct rtattr *tb[WORDS_ATTRS] = {};
+	struct rtattr *tb[OPTION_ATTRS] = {};
 	unsigned int i;
 	__u64 val;
 
-	words_find_attrs(tb, WORDS_ATTRS - 1, RTA_DATA(nest),
-			 RTA_PAYLOAD(nest));
+	option_find_attrs(tb, OPTION_ATTRS - 1, RTA_DATA(nest),
+			  RTA_PAYLOAD(nest));
 	for (i = 0; i < plugin->len; i++) {
-		const struct words_option *opt = &plugin->options[i];
+		const struct option_spec *opt = &plugin->options[i];
 
-		if (opt->kind != WORDS_LIST &&
-		    words_read(tb[opt->attr], words_size(opt->kind), &val))
-			words_print_option(opt, val);
+		if (opt->kind != OPTION_LIST &&
+		    option_read(tb[opt->attr], option_size(opt->kind), &val))
+			option_print_option(opt, val);
 	}
 }
 
 /* What the kernel did not send is zero. */
-static inline void words_copy(void *to, size_t size, const struct rtattr *rta)
+static inline void option_copy(void *to, size_t size, const struct rtattr *rta)
 {
 	size_t len = RTA_PAYLOAD(rta);
 
@@ -565,10 +565,10 @@ static inline void words_copy(void *to, size_t size, const struct rtattr *rta)
 }
 
 /* key NULL: only as text. */
-static inline void words_print_count(const char *key, const char *fmt,
-				     __u64 count)
+static inline void option_print_count(const char *key, const char *fmt,
+				      __u64 count)
 {
 	print_lluint(key ? PRINT_ANY : PRINT_FP, key, fmt, count);
 }
 
-#endif /* EXTRA_TC_WORDS_H */
+#endif /* EXTRA_TC_OPTIONS_H */
