@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the tc plugins of pi2, csaqm, vdq_csaqm and ppv share: options as tables,
- * numbers with units, packet values, and netlink in both directions. pi2 has a
- * table of its own, for gains in Hz and whole numbers that are told apart.
+ * numbers with units, packet values, and netlink in both directions.
  *
  * What the text output says, the parser accepts, and it leads to the same
  * bytes.  Defaults are the kernel's business: an option that was not given is
@@ -34,6 +33,7 @@ extern struct qdisc_util ppv_qdisc_util;
 #define OPTION_MSG_MAX		16384	/* tc has 64 kB; all of ppv are 9 kB */
 #define OPTION_BUF_SIZE		64
 #define OPTION_ATTRS		16
+#define OPTION_CHOICES		2
 
 /* Packet values: log10(value) * 65535 / 10, rounded down.  That is a whole
  * number for each of 100, 10^4 and so on, of which no logarithm may fall short.
@@ -46,11 +46,13 @@ extern struct qdisc_util ppv_qdisc_util;
 
 enum option_kind {
 	OPTION_NUMBER,		/* u32 */
+	OPTION_BYTE,		/* u8 */
 	OPTION_PACKETS,		/* u32 */
 	OPTION_TIME,		/* u32, us */
 	OPTION_SHARE,		/* u32, 1/1000 */
+	OPTION_GAIN,		/* u32, 1/256 Hz */
 	OPTION_RATE,		/* u64, bytes/s */
-	OPTION_CARRY,		/* u8, a word of option_carries */
+	OPTION_CHOICE,		/* u8, one of two names */
 	OPTION_FLAG,		/* u8, no value: the word says it all */
 	OPTION_LIST,		/* what the plugin parses itself, repeatedly */
 };
@@ -64,6 +66,7 @@ struct option_spec {
 	__u64 max;
 	bool needed;		/* when a qdisc is added */
 	const char *json_key;
+	const char *const *names;	/* OPTION_CHOICE */
 };
 
 /* What one command asks for. */
@@ -114,6 +117,9 @@ static inline const struct option_unit *option_units(enum option_kind kind)
 	static const struct option_unit shares[] = {
 		{ "", 1e3 }, { NULL, 0 },
 	};
+	static const struct option_unit gains[] = {
+		{ "", 256 }, { "Hz", 256 }, { NULL, 0 },
+	};
 	/* As tc has them: bps is bytes. */
 	static const struct option_unit rates[] = {
 		{ "", 1 / 8.0 }, { "bit", 1 / 8.0 },
@@ -135,6 +141,8 @@ static inline const struct option_unit *option_units(enum option_kind kind)
 		return times;
 	case OPTION_SHARE:
 		return shares;
+	case OPTION_GAIN:
+		return gains;
 	case OPTION_RATE:
 		return rates;
 	default:
@@ -151,6 +159,8 @@ static inline const char *option_what(enum option_kind kind)
 		return "a time";
 	case OPTION_SHARE:
 		return "a fraction";
+	case OPTION_GAIN:
+		return "a number of Hz";
 	case OPTION_RATE:
 		return "a rate";
 	default:
@@ -166,8 +176,8 @@ static inline bool option_scan(double *num, const struct option_unit *unit,
 {
 	char *end;
 
-	/* strtod() also takes blanks, signs, nan and inf. */
-	if (!strchr("0123456789.", *arg))
+	/* strtod() also takes blanks, signs, nan, inf and hexadecimal numbers. */
+	if (!strchr("0123456789.", *arg) || strncasecmp(arg, "0x", 2) == 0)
 		return false;
 	*num = strtod(arg, &end);
 	if (end == arg)
@@ -187,7 +197,8 @@ static inline bool option_get(double *num, enum option_kind kind, const char *ar
 	/* Beyond 2^53 there are no fractions, and no conversion to integer. */
 	if (*num >= UINT64_C(1) << 53)
 		return true;
-	if (kind == OPTION_NUMBER || kind == OPTION_PACKETS)
+	if (kind == OPTION_NUMBER || kind == OPTION_BYTE ||
+	    kind == OPTION_PACKETS)
 		return *num == (__u64)*num;
 	*num = (__u64)(*num + 0.5);
 	return true;
@@ -215,6 +226,9 @@ static inline const char *option_format(char *buf, enum option_kind kind,
 		break;
 	case OPTION_SHARE:
 		snprintf(buf, OPTION_BUF_SIZE, "%.10g", num / 1000);
+		break;
+	case OPTION_GAIN: /* 15 digits hold any number of 1/256 */
+		snprintf(buf, OPTION_BUF_SIZE, "%.15gHz", num / 256);
 		break;
 	case OPTION_RATE:
 		for (val *= 8; val && val % 1000 == 0; val /= 1000)
@@ -299,9 +313,9 @@ static inline void option_explain_range(const struct option_spec *opt)
 {
 	char min[OPTION_BUF_SIZE], max[OPTION_BUF_SIZE];
 
-	if (opt->kind == OPTION_CARRY)
-		fprintf(stderr, "; expected %s or %s\n", option_carries[0],
-			option_carries[1]);
+	if (opt->kind == OPTION_CHOICE)
+		fprintf(stderr, "; expected %s or %s\n", opt->names[0],
+			opt->names[1]);
 	else
 		fprintf(stderr, "; expected %s to %s\n",
 			option_format(min, opt->kind, opt->min),
@@ -315,11 +329,11 @@ static inline int option_parse_value(const struct option_plugin *plugin,
 	const char *wrong = "is not in range";
 	double num;
 
-	if (opt->kind == OPTION_CARRY) {
-		for (*val = 0; *val < ARRAY_SIZE(option_carries); ++*val)
-			if (strcmp(arg, option_carries[*val]) == 0)
+	if (opt->kind == OPTION_CHOICE) {
+		for (*val = 0; *val < OPTION_CHOICES; ++*val)
+			if (strcmp(arg, opt->names[*val]) == 0)
 				return 0;
-		wrong = "is no place for a value";
+		wrong = "is unknown";
 	} else if (!option_get(&num, opt->kind, arg)) {
 		fprintf(stderr, "%s: %s: \"%s\" is not %s", plugin->name,
 			opt->word, arg, option_what(opt->kind));
@@ -434,7 +448,8 @@ static inline int option_parse(const struct option_plugin *plugin,
 static inline unsigned int option_size(enum option_kind kind)
 {
 	switch (kind) {
-	case OPTION_CARRY:
+	case OPTION_BYTE:
+	case OPTION_CHOICE:
 	case OPTION_FLAG:
 		return sizeof(__u8);
 	case OPTION_RATE:
@@ -470,6 +485,22 @@ static inline int option_add(const struct option_plugin *plugin,
 		if (addattr_l(n, OPTION_MSG_MAX, opt->attr, data, size))
 			return -1;
 	}
+	return 0;
+}
+
+/* Of a plugin without lists, all of it. */
+static inline int option_send(const struct option_plugin *plugin, int argc,
+			      char **argv, struct nlmsghdr *n)
+{
+	struct option_request req = {};
+	struct rtattr *nest;
+
+	if (option_parse(plugin, &req, argc, argv, n))
+		return -1;
+	nest = addattr_nest(n, OPTION_MSG_MAX, TCA_OPTIONS | NLA_F_NESTED);
+	if (option_add(plugin, &req, n))
+		return -1;
+	addattr_nest_end(n, nest);
 	return 0;
 }
 
@@ -519,16 +550,18 @@ static inline void option_print_option(const struct option_spec *opt, __u64 val)
 		print_bool(PRINT_JSON, opt->json_key, NULL, val);
 		print_string(PRINT_FP, NULL, "%s ", opt->word);
 		return;
-	case OPTION_CARRY:
-		if (val >= ARRAY_SIZE(option_carries))
+	case OPTION_CHOICE:
+		if (val >= OPTION_CHOICES)
 			return;
-		print_string(PRINT_JSON, opt->json_key, NULL,
-			     option_carries[val]);
+		print_string(PRINT_JSON, opt->json_key, NULL, opt->names[val]);
 		print_string(PRINT_FP, NULL, "%s ", opt->word);
-		print_string(PRINT_FP, NULL, "%s ", option_carries[val]);
+		print_string(PRINT_FP, NULL, "%s ", opt->names[val]);
 		return;
 	case OPTION_SHARE:
 		print_float(PRINT_JSON, opt->json_key, NULL, val / 1e3);
+		break;
+	case OPTION_GAIN:
+		print_float(PRINT_JSON, opt->json_key, NULL, val / 256.0);
 		break;
 	default:
 		print_lluint(PRINT_JSON, opt->json_key, NULL, val);

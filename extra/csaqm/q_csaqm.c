@@ -31,7 +31,8 @@ static const struct option_spec csaqm_options[] = {
 		  CSAQM_TUPDATE_MIN, OPTION_TIME_MAX_US, "tupdate"),
 	CSAQM_HAS("buffer", OPTION_TIME, TCA_CSAQM_BUFFER,
 		  1, OPTION_TIME_MAX_US, "buffer"),
-	CSAQM_HAS("carry", OPTION_CARRY, TCA_CSAQM_CARRY, 0, 0, "carry"),
+	{ .word = "carry", .kind = OPTION_CHOICE, .attr = TCA_CSAQM_CARRY,
+	  .json_key = "carry", .names = option_carries },
 	CSAQM_IS("ecn", TCA_CSAQM_ECN, 1, "ecn"),
 	CSAQM_IS("noecn", TCA_CSAQM_ECN, 0, "ecn"),
 	/* vdq_csaqm only */
@@ -88,17 +89,7 @@ static const struct option_plugin *csaqm_plugin_of(const struct qdisc_util *qu)
 static int csaqm_parse_opt(const struct qdisc_util *qu, int argc, char **argv,
 			   struct nlmsghdr *n, const char *dev)
 {
-	const struct option_plugin *plugin = csaqm_plugin_of(qu);
-	struct option_request req = {};
-	struct rtattr *nest;
-
-	if (option_parse(plugin, &req, argc, argv, n))
-		return -1;
-	nest = addattr_nest(n, OPTION_MSG_MAX, TCA_OPTIONS | NLA_F_NESTED);
-	if (option_add(plugin, &req, n))
-		return -1;
-	addattr_nest_end(n, nest);
-	return 0;
+	return option_send(csaqm_plugin_of(qu), argc, argv, n);
 }
 
 static int csaqm_print_opt(const struct qdisc_util *qu, FILE *f,

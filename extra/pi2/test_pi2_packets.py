@@ -328,6 +328,7 @@ def option_that_is_unknown_is_refused():
 
 WORDS = {
     "limit 1": {"limit": 1}, "limit 4294967295p": {"limit": 2**32 - 1}, "limit 12p": {"limit": 12},
+    "limit 1e3": {"limit": 1000},
     "target 1us": {"target": 1}, "target 5ms": {"target": 5000}, "target 1.5ms": {"target": 1500},
     "target 4.294967s": {"target": LONGEST_US}, "target 7": {"target": 7}, "target 2.6us": {"target": 3},
     "tupdate 100us": {"tupdate": 100}, "tupdate 1s": {"tupdate": 1000000}, "tupdate 3msecs": {"tupdate": 3000},
@@ -338,20 +339,19 @@ WORDS = {
     "limit 5 target 1ms tupdate 2ms alpha 1 beta 2 coupling_factor 3 noecn signal random":
         {"limit": 5, "target": 1000, "tupdate": 2000, "alpha": 256, "beta": 512, "coupling": 3, "ecn": 0, "signal": 1},
 }
-TIMES = "a time from 1us to 4.294967s"
-GAINS = "a number of Hz from 0.00390625Hz to 8388607.99609375Hz"
+TIMES = "1us to 4.294967s"
+GAINS = "0.00390625Hz to 8388607.99609375Hz"
 WRONG_WORDS = {
-    "limit": "limit: the value is missing; expected a number of packets from 1p to 4294967295p",
-    "limit 0": 'limit: "0" is not in range; expected a number of packets from 1p to 4294967295p',
-    "limit 4294967296": 'limit: "4294967296" is not in range; expected a number of packets from 1p to 4294967295p',
-    "limit 1.5": 'limit: "1.5" is not whole; expected a number of packets from 1p to 4294967295p',
-    "limit -1": 'limit: "-1" is not a number of packets; expected a number of packets from 1p to 4294967295p',
-    "limit 0x10": 'limit: "0x10" is not a number of packets; expected a number of packets from 1p to 4294967295p',
-    "limit 1e3": 'limit: "1e3" is not a number of packets; expected a number of packets from 1p to 4294967295p',
-    "limit 5ms": 'limit: "5ms" is not a number of packets; expected a number of packets from 1p to 4294967295p',
-    "limit 1111111111111111111111111": 'limit: "1111111111111111111111111" is not a number of packets; expected a '
-                                       "number of packets from 1p to 4294967295p",
-    "limit ''": 'limit: "" is not a number of packets; expected a number of packets from 1p to 4294967295p',
+    "limit": "limit: the value is missing; expected 1p to 4294967295p",
+    "limit 0": 'limit: "0" is not in range; expected 1p to 4294967295p',
+    "limit 4294967296": 'limit: "4294967296" is not in range; expected 1p to 4294967295p',
+    "limit 1.5": 'limit: "1.5" is not a number of packets; expected 1p to 4294967295p',
+    "limit -1": 'limit: "-1" is not a number of packets; expected 1p to 4294967295p',
+    "limit 0x10": 'limit: "0x10" is not a number of packets; expected 1p to 4294967295p',
+    "limit 5ms": 'limit: "5ms" is not a number of packets; expected 1p to 4294967295p',
+    "limit 1111111111111111111111111": 'limit: "1111111111111111111111111" is not in range; '
+                                       "expected 1p to 4294967295p",
+    "limit ''": 'limit: "" is not a number of packets; expected 1p to 4294967295p',
     "target 0": f'target: "0" is not in range; expected {TIMES}',
     "target 0.4us": f'target: "0.4us" is not in range; expected {TIMES}',
     "target 5s": f'target: "5s" is not in range; expected {TIMES}',
@@ -359,18 +359,18 @@ WRONG_WORDS = {
     "target .": f'target: "." is not a time; expected {TIMES}',
     "target nan": f'target: "nan" is not a time; expected {TIMES}',
     "target 5m": f'target: "5m" is not a time; expected {TIMES}',
-    "tupdate 99us": 'tupdate: "99us" is not in range; expected a time from 100us to 4.294967s',
+    "tupdate 99us": 'tupdate: "99us" is not in range; expected 100us to 4.294967s',
     "alpha 0": f'alpha: "0" is not in range; expected {GAINS}',
     "beta 8388608": f'beta: "8388608" is not in range; expected {GAINS}',
     "beta 1kHz": f'beta: "1kHz" is not a number of Hz; expected {GAINS}',
-    "coupling_factor 0": 'coupling_factor: "0" is not in range; expected a number from 1 to 255',
-    "coupling_factor 256": 'coupling_factor: "256" is not in range; expected a number from 1 to 255',
-    "coupling_factor two": 'coupling_factor: "two" is not a number; expected a number from 1 to 255',
+    "coupling_factor 0": 'coupling_factor: "0" is not in range; expected 1 to 255',
+    "coupling_factor 256": 'coupling_factor: "256" is not in range; expected 1 to 255',
+    "coupling_factor two": 'coupling_factor: "two" is not a number; expected 1 to 255',
     "signal": "signal: the value is missing; expected recur or random",
-    "signal both": 'signal: "both" is no way to signal; expected recur or random',
-    "ecn noecn": "noecn: ecn or noecn was there already; expected once",
-    "limit 5 limit 5": "limit: it was there already; expected once",
-    "signal recur signal recur": "signal: it was there already; expected once",
+    "signal both": 'signal: "both" is unknown; expected recur or random',
+    "ecn noecn": "noecn: there is ecn already; expected one of the two",
+    "limit 5 limit 5": 'limit: duplicate, "5" is the second value; expected once',
+    "signal recur signal recur": 'signal: duplicate, "recur" is the second value; expected once',
     "bytemode": '"bytemode" is not an option; expected one of:',
     "dq_rate_estimator": '"dq_rate_estimator" is not an option; expected one of:',
 }

@@ -12,8 +12,8 @@ static const struct option_spec ppv_options[] = {
 	{ .word = "window", .kind = OPTION_TIME, .attr = TCA_PPV_WINDOW,
 	  .min = PPV_WINDOW_MIN_US, .max = PPV_WINDOW_MAX_US,
 	  .json_key = "window" },
-	{ .word = "carry", .kind = OPTION_CARRY, .attr = TCA_PPV_CARRY,
-	  .json_key = "carry" },
+	{ .word = "carry", .kind = OPTION_CHOICE, .attr = TCA_PPV_CARRY,
+	  .json_key = "carry", .names = option_carries },
 	{ .word = "tvf", .kind = OPTION_LIST, .attr = TCA_PPV_TVF,
 	  .json_key = "tvf" },
 };
