@@ -7,31 +7,24 @@ CFLAGS	?= -O2
 PLUGIN	:= build/tc/q_dualpi2.so
 
 help:
-	@echo 'make all        the module for the running kernel, and the tc plugin'
-	@echo 'make modules    the module alone; make plugin: the tc plugin alone'
-	@echo 'make extra      the experimental companions, pi2, csaqm, vdq_csaqm and ppv; docs/COMPANIONS.md'
-	@echo 'make install    install both on this machine (as root)'
-	@echo 'make uninstall  remove what install put there'
-	@echo 'make check-quick  style, unit tests, tc, behaviour on a kernel with sanitizers (3 minutes)'
-	@echo 'make check      every test that a change has to pass; installs what it needs, boots virtual machines (15 minutes)'
-	@echo 'make check-long  all kernels, all packages, large amounts (hours); all three take SUITE=NAME'
-	@echo 'make torture    the longest tests: goes on where it stopped; see docs/TESTING.md'
-	@echo 'make unit       the tests of the algorithm alone, in user space'
-	@echo 'make coverage   lines and branches of the algorithm that they reach'
-	@echo 'make fuzz-tc    the fuzzer of the tc front end, in user space'
-	@echo 'make demo       see it work: dualpi2 beside fq_codel and pfifo, real traffic'
-	@echo 'make lab        one of the papers'"'"' experiments, Fig. 8, and its report (40 minutes); docs/LAB.md has the others'
-	@echo 'make bench      what a packet and an instance cost, beside other qdiscs; how exact the shaper is (1 hour)'
-	@echo 'make accept     the figures of docs/DESIGN.md, measured in virtual time'
-	@echo 'make iproute2   a patch that brings dualpi2 with all options to iproute2'
-	@echo 'make matrix     build for every kernel that Debian has headers of'
-	@echo 'make deb        Debian packages: the module for DKMS, the tc plugin, TCP Prague, the companions; in build/deb'
-	@echo 'make rpm        RPM packages of the module and the tc plugin; in build/rpm'
-	@echo 'make packages-check  install, use, upgrade and remove them on fresh Debian trees'
-	@echo 'make style      the checks of style that need no kernel'
-	@echo 'make lint       static analysis: nine tools, no finding allowed'
-	@echo 'make debug-kernel  build the kernel with sanitizers (10 minutes, once)'
-	@echo 'make clean      remove build/'
+	@echo 'Build and install'
+	@echo '  make all          the module for the running kernel and the tc plugin'
+	@echo '  make extra        the experimental companions pi2, csaqm, vdq_csaqm and ppv; docs/COMPANIONS.md'
+	@echo '  make install      install module, plugin and tools on this machine (as root)'
+	@echo '  make uninstall    remove what install put there'
+	@echo '  make clean        remove build/'
+	@echo 'Test; all take SUITE=NAME, docs/TESTING.md'
+	@echo '  make check-quick  style, unit tests, tc, behaviour on a kernel with sanitizers (3 minutes)'
+	@echo '  make check        every test that a change has to pass; installs what it needs, boots machines (15 minutes)'
+	@echo '  make check-long   all kernels, all packages, large amounts (hours)'
+	@echo '  make torture      the longest tests; continues after an interruption'
+	@echo 'Measure'
+	@echo '  make demo         dualpi2, fq_codel and pfifo with real TCP, as a table and a plot (8 minutes)'
+	@echo '  make lab          a paper'"'"'s experiment, Fig. 8, and its report (40 minutes); docs/LAB.md has the others'
+	@echo '  make bench        cost of a packet and of an instance, accuracy of the shaper (1 hour); docs/PERFORMANCE.md'
+	@echo 'Package'
+	@echo '  make deb          Debian packages in build/deb'
+	@echo '  make rpm          RPM packages in build/rpm'
 
 all: modules plugin
 
@@ -83,35 +76,17 @@ check check-quick check-long:
 torture:
 	scripts/torture.sh
 
-debug-kernel:
-	scripts/debug-kernel.sh debug
-
-unit:
-	$(MAKE) -C selftests/unit check
-
-coverage:
-	$(MAKE) -C selftests/unit coverage
-
 demo:
-	scripts/demo.sh
-
-bench:
-	@missed=; for what in compare stats shaper rate instances native; do \
-		scripts/bench.sh $$what || missed="$$missed $$what"; \
-	done; [ -z "$$missed" ] || { echo "bench: below the aim, or without figures:$$missed" >&2; exit 1; }
-
-accept:
-	scripts/accept.sh
+	scripts/lab.sh demo
 
 lab:
 	scripts/lab.sh run fig8
 	scripts/lab.sh report
 
-iproute2:
-	scripts/iproute2.sh
-
-matrix:
-	scripts/matrix.sh
+bench:
+	@missed=; for what in compare stats shaper rate instances native; do \
+		scripts/bench.sh $$what || missed="$$missed $$what"; \
+	done; [ -z "$$missed" ] || { echo "bench: below the aim, or without figures:$$missed" >&2; exit 1; }
 
 deb:
 	scripts/deb.sh
@@ -119,17 +94,24 @@ deb:
 rpm:
 	scripts/rpm.sh
 
-packages-check:
-	selftests/packages/test_packages.sh
-
-style:
-	scripts/style.sh
-
-lint:
-	scripts/lint.sh
-
 clean:
 	rm -rf build
 
-.PHONY: help all modules plugin extra extra-plugins install uninstall check check-quick check-long torture debug-kernel fuzz-tc unit coverage demo \
-	bench accept lab iproute2 matrix deb rpm packages-check style lint clean
+# Parts of the above, by names that documents and users know.
+unit coverage:
+	$(MAKE) -C selftests/unit $(@:unit=check)
+
+style lint matrix iproute2:
+	scripts/$@.sh
+
+accept:
+	scripts/lab.sh accept
+
+debug-kernel:
+	scripts/debug-kernel.sh debug
+
+packages-check:
+	selftests/packages/test_packages.sh
+
+.PHONY: help all modules plugin extra extra-plugins install uninstall check check-quick check-long torture demo lab bench deb \
+	rpm clean unit coverage fuzz-tc style lint matrix iproute2 accept debug-kernel packages-check
