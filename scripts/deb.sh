@@ -60,7 +60,7 @@ export SOURCE_DATE_EPOCH
 cat >"$tree/debian/changelog" <<END
 dualpi2 ($version) unstable; urgency=medium
 
-  * Version $version; what is new is told by the project's history.
+  * Version $version; docs/CHANGELOG.md in the source says what is new.
 
  -- The dualpi2 authors <dualpi2@localhost>  $(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")
 END

@@ -45,7 +45,7 @@ spdx() {
 shell() { files '*.sh' '*.qos' .ci/run selftests/in_vm | xargs shellcheck -f gcc; }
 # The rules are in pyproject.toml.
 python() { "$DUALPI2_CACHE/venv/bin/ruff" check --quiet --output-format concise; }
-one_version() { files | grep -vxE 'sch_dualpi2\.c|scripts/requirements\.txt' | xargs grep -nF "$(version)"; }
+one_version() { files | grep -vxE 'sch_dualpi2\.c|scripts/requirements\.txt|docs/CHANGELOG\.md' | xargs grep -nF "$(version)"; }
 blanks() { files | grep -vE '\.(png|patch)$|/corpus/|^LICENSES/' | xargs grep -nE '[[:blank:]]+$'; }
 hosts() { files | grep -vE '^(docs/|README|LICENSES/)' | xargs grep -nE 'https?://[a-z.]*(debian|pypi|pythonhosted|npmjs)'; }
 # Test results are printed by scripts/ktap.sh and selftests/lib/ktap.py; in C by unit.c and test_q_dualpi2.c.
