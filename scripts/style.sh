@@ -55,7 +55,7 @@ writers() {
 }
 conformance() { "$DUALPI2_CACHE/venv/bin/python" scripts/conformance.py --check; }
 
-plan 12
+plan 13
 rule "version_tests_only_in_compat" versions
 rule "algorithm_without_kernel_glue" glue
 rule "file_scope_names_have_the_prefix" prefix
@@ -66,6 +66,7 @@ rule "python_passes_ruff" python
 rule "no_blanks_at_line_ends" blanks
 rule "no_archive_address_written_down" hosts
 rule "version_in_one_place" one_version
+rule "functions_and_files_are_short" scripts/sizes.py
 rule "conformance_page_is_up_to_date" conformance
 rule "ktap_comes_from_one_writer_in_each_language" writers
 [ -z "$failed" ]

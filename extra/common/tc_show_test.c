@@ -295,13 +295,8 @@ static void test_extra_odd_attributes(void)
 	static const __u8 sizes[] = { 0, 0, 8, 4, 4, 4, 4, 1, 1, 4, 4, 4, 4 };
 	static const __u8 ppv_sizes[] = { 0, 4, 4, 1 };
 	static const __u32 data[4] = { 7, 7, 7, 7 };
-	struct tc_ppv_point points[3] = {
-		{ .rate = 1000, .value = 52428 }, { .rate = 2000, .value = 1 },
-	};
 	const __u64 rate = 125000000000000;
-	struct rtattr *nest, *function;
 	unsigned int type, len, bad = 0;
-	__u32 number = 5;
 
 	front_end = VDQ;
 	for (type = 2; type < ARRAY_SIZE(sizes); type++)
@@ -344,8 +339,18 @@ static void test_extra_odd_attributes(void)
 	bad = print(false, false, request_options()) || out_len ||
 	      print(true, false, request_options()) || out_len;
 	check(!bad, "a place of values that is not known is not printed");
+}
 
-	/* A function: cut anywhere, and each part of it missing. */
+/* A function: cut anywhere, and each part of it missing. */
+static void test_extra_odd_functions(void)
+{
+	struct tc_ppv_point points[3] = {
+		{ .rate = 1000, .value = 52428 }, { .rate = 2000, .value = 1 },
+	};
+	struct rtattr *nest, *function;
+	unsigned int len, bad = 0;
+	__u32 number = 5;
+
 	front_end = PPV;
 	for (len = 0; len <= sizeof(points); len++) {
 		request_begin(0);

@@ -360,6 +360,7 @@ int main(int argc, char **argv)
 	test_man_of_ppv(argv[2]);
 	test_extra_printed();
 	test_extra_odd_attributes();
+	test_extra_odd_functions();
 	test_extra_round_trip();
 	test_extra_random_commands();
 	test_csaqm_statistics();

@@ -385,6 +385,10 @@ static void prague_ack_takes_its_rtt(void)
  * Decrease by marks.
  */
 
+/*
+ * What the stack is told.
+ */
+
 static void prague_window_cwnd_is_rounded_up_and_one_more(void)
 {
 	static const struct {
@@ -531,10 +535,6 @@ static void prague_burst_is_a_quarter_of_a_millisecond(void)
 	for (i = 0; i < ARRAY_SIZE(cases); i++)
 		CHECK_EQ(prague_burst_pkts(cases[i].rate_bytes_ps, cases[i].mss), cases[i].pkts);
 }
-
-/*
- * Robustness.
- */
 
 static const struct unit_test prague_tests[] = {
 	TEST(prague_init_takes_what_it_is_given_and_clears_the_rest),

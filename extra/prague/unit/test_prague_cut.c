@@ -391,8 +391,36 @@ static void prague_rounds_count_after_slow_start_up_to_the_transition(void)
 }
 
 /*
- * Loss, idle times.
+ * Robustness.
  */
+
+/* An ACK, and what holds after any. */
+static void prague_check_ack(struct prague *p, const struct prague_params *params,
+			     const struct prague_ack *ack, u32 *cwnd, u32 cwnd_most, u32 mss)
+{
+	u64 most_q32 = cwnd_most < PRAGUE_MOST_CWND ? cwnd_most : PRAGUE_MOST_CWND;
+	u32 rtt, burst;
+	u64 rate;
+
+	prague_on_ack(p, params, ack, *cwnd, cwnd_most, mss);
+	if (most_q32 < 2)
+		most_q32 = 2;
+	most_q32 <<= 32;
+	CHECK(p->window_q32 >= prague_least_window_q32(p, params, mss) &&
+	      p->window_q32 <= most_q32, "window %llu", (ull)p->window_q32);
+	CHECK(p->window_q32 >= PRAGUE_LEAST, "window %llu", (ull)p->window_q32);
+	CHECK(p->alpha_q24 <= 1 << 24, "alpha %u", p->alpha_q24);
+	CHECK(!p->slow_start || !p->saw_ce, "slow start after a mark");
+	rtt = prague_rtt_us(p);
+	CHECK(rtt >= 1 && rtt <= PRAGUE_RTT_MOST_US, "RTT %u", rtt);
+	CHECK(p->cut_us <= ack->now_us && p->round_us <= ack->now_us, "times");
+	*cwnd = prague_next_cwnd(p, *cwnd, ack->acked);
+	CHECK(*cwnd >= 2 && *cwnd <= PRAGUE_MOST_CWND + 1, "cwnd %u", *cwnd);
+	rate = prague_rate_bytes_ps(p, *cwnd, mss);
+	CHECK(rate >= 1 && rate < 1ULL << 62, "rate %llu", (ull)rate);
+	burst = prague_burst_pkts(rate, mss);
+	CHECK(burst >= 1 && burst <= 65535, "burst %u", burst);
+}
 
 static void prague_random_acks_keep_the_invariants(void)
 {
@@ -409,9 +437,8 @@ static void prague_random_acks_keep_the_invariants(void)
 		};
 		u32 cwnd_most = unit_any(0, U32_MAX);
 		u32 mss = unit_any(88, 65535);
-		u64 most_q32 = cwnd_most < PRAGUE_MOST_CWND ? cwnd_most : PRAGUE_MOST_CWND;
-		u64 rate, before;
-		u32 rtt, burst, losses;
+		u64 before;
+		u32 losses;
 
 		/* mostly plausible, so that windows are of every size */
 		ack.now_us += unit_any(0, 1000000);
@@ -454,31 +481,9 @@ static void prague_random_acks_keep_the_invariants(void)
 			p.in_loss = false;
 			break;
 		}
-		prague_on_ack(&p, &params, &ack, cwnd, cwnd_most, mss);
-		if (most_q32 < 2)
-			most_q32 = 2;
-		most_q32 <<= 32;
-		CHECK(p.window_q32 >= prague_least_window_q32(&p, &params, mss) &&
-		      p.window_q32 <= most_q32, "window %llu", (ull)p.window_q32);
-		CHECK(p.window_q32 >= PRAGUE_LEAST, "window %llu", (ull)p.window_q32);
-		CHECK(p.alpha_q24 <= 1 << 24, "alpha %u", p.alpha_q24);
-		CHECK(!p.slow_start || !p.saw_ce, "slow start after a mark");
-		rtt = prague_rtt_us(&p);
-		CHECK(rtt >= 1 && rtt <= PRAGUE_RTT_MOST_US, "RTT %u", rtt);
-		CHECK(p.cut_us <= ack.now_us && p.round_us <= ack.now_us, "times");
-		cwnd = prague_next_cwnd(&p, cwnd, ack.acked);
-		CHECK(cwnd >= 2 && cwnd <= PRAGUE_MOST_CWND + 1, "cwnd %u", cwnd);
-		rate = prague_rate_bytes_ps(&p, cwnd, mss);
-		CHECK(rate >= 1 && rate < 1ULL << 62, "rate %llu", (ull)rate);
-		burst = prague_burst_pkts(rate, mss);
-		CHECK(burst >= 1 && burst <= 65535, "burst %u", burst);
+		prague_check_ack(&p, &params, &ack, &cwnd, cwnd_most, mss);
 	}
 }
-
-/*
- * Senders on a marker, in virtual time.  Packets leave as the pacing rate has it
- * and each is acknowledged by an ACK an RTT later.
- */
 
 static const struct unit_test prague_cut_tests[] = {
 	TEST(prague_first_mark_halves_and_ends_slow_start),

@@ -234,7 +234,8 @@ static void prague_after_idle_in_the_first_interval_of_time_is_its_begin(void)
 }
 
 /*
- * What the stack is told.
+ * Senders on a marker, in virtual time.  Packets leave as the pacing rate has it
+ * and each is acknowledged by an ACK an RTT later.
  */
 
 #define PRAGUE_FLIGHT	(1U << 12)	/* packets under way, at most */

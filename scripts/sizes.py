@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Limits of size, for scripts/style.sh: prints each function and source file that is longer.
+
+Generated files, corpora, manuals and data are not judged.
+"""
+
+import ast
+import os
+import re
+import subprocess
+
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+FUNCTION, TEST, FILE = 70, 600, 1000
+SOURCE = re.compile(r"\.(c|h|py|sh|mk)$|(^|/)(Makefile|Kbuild|in_vm)$|^scripts/run$|^tools/dualpi2(-top)?$")
+IS_TEST = re.compile(r"(^|/)test_|_test\.[ch]$|^selftests/(fuzz|net|unit|tdc|tc|tools)/|^extra/.*/unit/")
+# Longer, because: one subject that would lose by being split.
+FILES = {
+    "sch_dualpi2.c": "a qdisc is one file, as in the kernel's net/sched",
+}
+# Longer than the limit when it was introduced; to be split, and struck out then.
+NOT_YET = {
+    "include/net/dualpi2.h", "iproute2-patch/tc/q_dualpi2.c", "selftests/fuzz/netlink.c", "selftests/fuzz/storm.c",
+    "selftests/fuzz/tc_line.c", "selftests/lab/report.py", "selftests/lab/test_lab.py",
+    "selftests/lab/test_report.py", "selftests/lib/identities.py", "selftests/net/test_accounts.py",
+    "selftests/net/test_hostile.py", "selftests/net/test_link.py", "selftests/net/test_management.py",
+    "selftests/net/test_module.py", "selftests/net/test_netlink.py", "selftests/tc/old/q_dualpi2.c",
+    "selftests/tc/test_q_dualpi2.c", "selftests/tdc/save_restore.sh", "selftests/tools/test_doctor.py",
+    "selftests/tools/test_doctor_rules.py", "selftests/tools/test_guides.py", "selftests/tools/test_top.py",
+    "selftests/tools/test_top_live.py", "selftests/tools/test_up.py", "selftests/unit/mutate.py",
+    "selftests/unit/test_link.c", "selftests/unit/test_overload.c", "selftests/unit/test_pi.c",
+    "selftests/unit/test_sched.c", "selftests/unit/test_verdict.c",
+}
+
+
+def functions(path, text):
+    """(name, first line, lines) of each function."""
+    if path.endswith(".py") or text.startswith("#!/usr/bin/env python3"):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                yield node.name, node.lineno, node.end_lineno - node.lineno + 1
+    elif path.endswith((".c", ".h", ".sh")) or text.startswith("#!/bin/bash"):
+        begin = re.compile(r"^(\w+)\(\) [{(]" if not path.endswith((".c", ".h")) else r"^[a-z_](?!ypedef).*?(\w+)\(")
+        name, start = None, 0
+        for number, line in enumerate(text.splitlines(), 1):
+            match = begin.match(line)
+            if match and not line.endswith((";", "}", "\\")):
+                name, start = match[1], number
+            elif name and line in ("}", ")"):
+                yield name, start, number - start + 1
+                name = None
+            elif name and line.endswith(";") and line == line.lstrip():
+                name = None
+
+
+def main():
+    names = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True,
+                           capture_output=True, text=True).stdout.split("\n")
+    for path in sorted(filter(SOURCE.search, names)):
+        if not os.path.exists(os.path.join(ROOT, path)):
+            continue
+        with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+            text = file.read()
+        lines, most = text.count("\n"), TEST if IS_TEST.search(path) else FILE
+        if lines > most and path not in FILES and path not in NOT_YET:
+            print(f"{path}: {lines} lines; at most {most}, split it by subject")
+        for name, start, length in functions(path, text):
+            if length > FUNCTION and path not in NOT_YET:
+                print(f"{path}:{start}: {name} has {length} lines; at most {FUNCTION}")
+
+
+if __name__ == "__main__":
+    main()
