@@ -64,10 +64,10 @@ fuzz-tc: build/fuzz/tc_line
 	build/fuzz/tc_line selftests/fuzz/corpus/tc
 
 install: all
-	scripts/install.sh install build/module/sch_dualpi2.ko $(PLUGIN) '$(TCLIB)'
+	scripts/dist/install.sh install build/module/sch_dualpi2.ko $(PLUGIN) '$(TCLIB)'
 
 uninstall:
-	scripts/install.sh uninstall '' $(PLUGIN) '$(TCLIB)'
+	scripts/dist/install.sh uninstall '' $(PLUGIN) '$(TCLIB)'
 
 check check-quick check-long:
 	scripts/setup.sh --tests
@@ -89,10 +89,10 @@ bench:
 	done; [ -z "$$missed" ] || { echo "bench: below the aim, or without figures:$$missed" >&2; exit 1; }
 
 deb:
-	scripts/deb.sh
+	scripts/dist/deb.sh
 
 rpm:
-	scripts/rpm.sh
+	scripts/dist/rpm.sh
 
 clean:
 	rm -rf build
@@ -101,8 +101,11 @@ clean:
 unit coverage:
 	$(MAKE) -C selftests/unit $(@:unit=check)
 
-style lint matrix iproute2:
+style lint matrix:
 	scripts/$@.sh
+
+iproute2:
+	scripts/dist/iproute2.sh
 
 accept:
 	scripts/lab.sh accept

@@ -18,7 +18,7 @@ usage='usage: fetch.sh iproute2|matrix|packages[:RELEASE]|systemd|check'
 [ $# -eq 1 ] || die "one argument is needed; $usage"
 cd "$DUALPI2_ROOT"
 case $1 in
-iproute2) scripts/iproute2.sh --fetch ;;
+iproute2) scripts/dist/iproute2.sh --fetch ;;
 matrix) scripts/matrix.sh --fetch newest ;;
 packages) selftests/packages/test_packages.sh --fetch ;;
 packages:*) selftests/packages/test_packages.sh --fetch "${1#*:}" ;;

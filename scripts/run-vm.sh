@@ -37,7 +37,7 @@ usage() {
 
 	The clock of a machine in virtual time starts at a fixed date. Other machines have the host's clock.
 
-	With --virtual-time the root is a copy in memory of the usual programs (scripts/vm-image.sh lists them)
+	With --virtual-time the root is a copy in memory of the usual programs (scripts/vm/image.sh lists them)
 	and of the repository, whose changes are lost too. Each access to a --rw directory then costs an
 	arbitrary jump of the clock: write to /tmp and copy at the end. User-mode Linux needs none of this.
 
@@ -114,7 +114,7 @@ else
 	assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" "${kernel:-6.1}")
 	eval "$assignments"
 fi
-initramfs=$("$DUALPI2_ROOT/scripts/vm-image.sh" ${virtual_time:+--in-memory} "$KREL" "$KMODS" "$root")
+initramfs=$("$DUALPI2_ROOT/scripts/vm/image.sh" ${virtual_time:+--in-memory} "$KREL" "$KMODS" "$root")
 # The same date in seconds and in words, for user-mode Linux and for QEMU.
 start=1700000000
 clock="of the host"
@@ -140,7 +140,7 @@ mkdir "$results"
 { [ -n "$installed" ] || realpath -e "$KMODS"; } >"$results/modules"
 echo "$root" >"$results/root"
 if [ -n "$virtual_time" ]; then
-	# The repository and what else is wanted, for vm-init.sh to unpack. Files may vanish meanwhile.
+	# The repository and what else is wanted, for vm/init.sh to unpack. Files may vanish meanwhile.
 	prune=(-path "$DUALPI2_ROOT/.git")
 	# Much, and of no use in the machine.
 	for dir in check matrix deb rpm packages operator iproute2 lab/results unit lint debug plain torture; do

@@ -44,7 +44,7 @@ for own in "$package"/patches/*.patch; do
 	patch -d "$work/iproute2-$version.patched" -p1 -s <"$own" >&2 ||
 		die "${own##*/} does not apply to $tree; name an unpacked and unpatched source of iproute2 $version"
 done
-"$DUALPI2_ROOT/scripts/iproute2.sh" --tree "$work/iproute2-$version.patched" "$work/out" >"$work/patches"
+"$DUALPI2_ROOT/scripts/dist/iproute2.sh" --tree "$work/iproute2-$version.patched" "$work/out" >"$work/patches"
 patch=$(cat "$work/patches")
 mkdir -p "$package/patches"
 install -m 644 "$patch" "$package/patches/$name"

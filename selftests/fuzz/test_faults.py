@@ -13,7 +13,7 @@ Where the kernel can (fail_skb_realloc, 6.13), the packet tests run again with a
 wherever it may move: a pointer into it that is kept too long is then a use after free, which KASAN reports.
 
 It needs a kernel with fault injection, which no distribution ships: scripts/debug-kernel.sh. What leaks is
-kmemleak's business; the machine asks it after each program (scripts/vm-init.sh).
+kmemleak's business; the machine asks it after each program (scripts/vm/init.sh).
 """
 import contextlib
 import os

@@ -32,7 +32,7 @@ KERNEL = "plain"  # of the lab; that of make demo and make accept is prepare()'s
 MACHINE_MEMORY = "3G"  # of the lab; what it does not touch it does not take
 # What makes figures of packets, beside the delaymeter: a run made with others is not what would be made today.
 METHOD = ("selftests/lab/dumbbell.py", "selftests/lab/traffic.py", "selftests/lab/measure.py", "selftests/net/lib.py",
-          "selftests/lib/netlink.py", "selftests/debug/uml-seed.c", "scripts/run-vm.sh", "scripts/vm-init.sh",
+          "selftests/lib/netlink.py", "selftests/debug/uml-seed.c", "scripts/run-vm.sh", "scripts/vm/init.sh",
           "iproute2-patch/tc/q_dualpi2.c")
 # Beside it of AQMs made of companions. What their plugins say is in no figure but their own statistics.
 STACKED_METHOD = ("selftests/lab/stacked.py",)

@@ -586,7 +586,7 @@ def qdisc_added_and_deleted_200_times_with_backlog_leaks_nothing():
         wait_unused()
         grown = packets_in_memory() - before
         lib.note(f"{grown} packets more in memory than before")
-        # KASAN keeps what is freed for a while; its kernel has kmemleak, which vm-init.sh asks at the end.
+        # KASAN keeps what is freed for a while; its kernel has kmemleak, which scripts/vm/init.sh asks at the end.
         kept = os.path.exists("/sys/kernel/debug/kmemleak")
         expect(grown < 1000 or kept, f"{grown} packets more in memory than before 10000 were queued and thrown away")
 

@@ -79,7 +79,7 @@ leaves_sources_clean() { [ -z "$(find "$DUALPI2_ROOT" -maxdepth 1 -name '*.o' -o
 # patched SUITE: the release of iproute2 in that suite as if it were OpenWrt's, with a patch of its own.
 patched() {
 	local suite=$1 package=$top/package/network/utils/iproute2 repository version
-	"$DUALPI2_ROOT/scripts/iproute2.sh" --suite "$suite" "$work/iproute2"
+	"$DUALPI2_ROOT/scripts/dist/iproute2.sh" --suite "$suite" "$work/iproute2"
 	repository=$DUALPI2_CACHE/iproute2/$suite
 	version=$(cat "$repository/.git/dualpi2-version")
 	rm -rf "$package" "$work/tree" "$top/dl"

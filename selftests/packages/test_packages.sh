@@ -117,7 +117,7 @@ fetch() {
 	prepare
 	if [ "$release" = forky ]; then in_tree=$("$DUALPI2_ROOT/scripts/in-tree.sh" --headers "$release/$kernel"); fi
 	! made_of | cmp -s - "$cache/made-of" || return 0
-	"$DUALPI2_ROOT/scripts/deb.sh" "$new" >/dev/null
+	"$DUALPI2_ROOT/scripts/dist/deb.sh" "$new" >/dev/null
 	offline=()
 	retry 3 inside 'apt-get -q -o APT::Update::Error-Mode=any update >&2' || die "cannot read the package lists of $release; check the network"
 	if ! inside "apt-cache depends linux-headers-amd64 | grep -qF ' linux-headers-$kernel'"; then
@@ -289,12 +289,12 @@ missing_headers_are_named() {
 }
 install_script_refuses() { # what "make install" runs
 	inside 'repo='"$DUALPI2_ROOT"'; plugin=/usr/lib/tc/q_dualpi2.so
-		install_it() { logged "$repo/scripts/install.sh" install "$@" "$plugin" /usr/lib/tc; }
+		install_it() { logged "$repo/scripts/dist/install.sh" install "$@" "$plugin" /usr/lib/tc; }
 		cp /opt/sch_dualpi2.ko /tmp
 		refute install_it /nonexistent.ko; says "run: make all"
-		refute logged "$repo/scripts/install.sh" install /tmp/sch_dualpi2.ko "$plugin" ""; says "TCLIB=DIR"
+		refute logged "$repo/scripts/dist/install.sh" install /tmp/sch_dualpi2.ko "$plugin" ""; says "TCLIB=DIR"
 		refute install_it /tmp/sch_dualpi2.ko; says "apt remove dualpi2-dkms"
-		refute logged "$repo/scripts/install.sh" uninstall "" "$plugin" /usr/lib/tc; says "use the package manager"
+		refute logged "$repo/scripts/dist/install.sh" uninstall "" "$plugin" /usr/lib/tc; says "use the package manager"
 		[ -e "$plugin" ]
 		mv "$dir/updates" /tmp
 		echo kernel/net/sched/sch_dualpi2.ko >>"$dir/modules.builtin"
@@ -389,7 +389,7 @@ needs_no_new_libc() {
 	[ -n "$newest" ] && printf '%s\n%s\n' "$newest" 2.31 | sort -V -C
 }
 reproducible() {
-	"$DUALPI2_ROOT/scripts/deb.sh" "$build/again" >/dev/null
+	"$DUALPI2_ROOT/scripts/dist/deb.sh" "$build/again" >/dev/null
 	for file in "$new"/*.deb "$new"/extra/*.deb; do cmp "$file" "$build/again/${file#"$new"/}"; done
 }
 
@@ -399,8 +399,8 @@ if [ "$mode" = --fetch ]; then
 	exit 0
 fi
 plan
-"$DUALPI2_ROOT/scripts/deb.sh" "$new" >/dev/null
-"$DUALPI2_ROOT/scripts/deb.sh" --version "$old_version" "$old" >/dev/null
+"$DUALPI2_ROOT/scripts/dist/deb.sh" "$new" >/dev/null
+"$DUALPI2_ROOT/scripts/dist/deb.sh" --version "$old_version" "$old" >/dev/null
 try packages_are_reproducible reproducible
 try plugin_needs_no_new_libc needs_no_new_libc
 for release in "${releases[@]}"; do

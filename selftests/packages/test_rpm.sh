@@ -24,7 +24,7 @@ rpms=$work/rpm
 mkdir "$root"
 
 query() { rpm --dbpath "$work/db" "$@"; }
-builds() { "$DUALPI2_ROOT/scripts/rpm.sh" "$rpms"; }
+builds() { "$DUALPI2_ROOT/scripts/dist/rpm.sh" "$rpms"; }
 has_version() {
 	[ "$(query -qp --queryformat '%{VERSION}\n' "$rpms"/*.rpm | sort -u)" = "$version" ]
 }

@@ -178,7 +178,7 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-"$DUALPI2_ROOT/scripts/deb.sh" "$build/deb" >/dev/null
+"$DUALPI2_ROOT/scripts/dist/deb.sh" "$build/deb" >/dev/null
 made_of() { cat "$tree/made-of" "$DUALPI2_ROOT/packaging/debian/control" && stat -c %Y "$tree/made-of"; }
 offline=(--offline)
 in_tree() { "$DUALPI2_ROOT/scripts/in-root.sh" "${offline[@]}" --scratch "$scratch" "$tree" bash -euo pipefail -c "$configure; $1"; }
@@ -222,7 +222,7 @@ fi
 install_all >"$build/install.log" 2>&1 || { tail -n 15 "$build/install.log" >&2; die "cannot install systemd in a tree; see $build/install.log"; }
 
 # The usual initramfs, with an init of its own over that: the root is the host's directory, and systemd's.
-image=$("$DUALPI2_ROOT/scripts/vm-image.sh" "$kernel" "$tree/lib/modules/$kernel" "$tree")
+image=$("$DUALPI2_ROOT/scripts/vm/image.sh" "$kernel" "$tree/lib/modules/$kernel" "$tree")
 mkdir "$scratch/init"
 cat >"$scratch/init/init" <<'END'
 #!/bin/busybox sh

@@ -30,7 +30,7 @@ patched=()
 for suite in "${suites[@]}"; do
 	code=0
 	name="iproute2_of_${suite}_takes_the_patch_and_builds_without_warnings"
-	patch=$("$DUALPI2_ROOT/scripts/iproute2.sh" --suite "$suite" "$outdir") || code=$?
+	patch=$("$DUALPI2_ROOT/scripts/dist/iproute2.sh" --suite "$suite" "$outdir") || code=$?
 	case $code in
 	0)
 		version=${patch##*-iproute2-}

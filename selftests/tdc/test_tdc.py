@@ -9,7 +9,7 @@ Our cases (cases.py) are in the format of the kernel's tc-testing and run with i
 are run here by a driver of their own, which needs nothing from the kernel's tree, is some ten times
 as fast, and also checks that a case leaves nothing behind. The stock tc is that of DUALPI2_TC_STOCK.
 
-DUALPI2_TC_PATCHED names tcs, with blanks between, that have our front end built in (scripts/iproute2.sh).
+DUALPI2_TC_PATCHED names tcs, with blanks between, that have our front end built in (scripts/dist/iproute2.sh).
 Then these are tested and nothing else, by the cases of "dualpi2" and "dualpi2-ext"; the last, which should be
 the newest, also by the kernel's cases, in the stock one's place.
 

@@ -18,7 +18,7 @@
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 usage='usage: iproute2.sh [--refresh] [--fetch] [--tree DIR]... [--suite SUITE]... [OUTDIR]'
 patch=$DUALPI2_ROOT/iproute2-patch

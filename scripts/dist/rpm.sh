@@ -9,7 +9,7 @@
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 [ $# -le 1 ] || die "usage: rpm.sh [OUTDIR]"
 outdir=${1:-$DUALPI2_ROOT/build/rpm}

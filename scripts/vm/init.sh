@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# vm-init.sh - the first process of a test machine; vm-image.sh packs it as /init in the initramfs.
+# init.sh - the first process of a test machine; image.sh packs it as /init in the initramfs.
 # Stage 1 (busybox sh, in the initramfs) makes the root: /memory where the initramfs has it, else the
 # host's root file system, or another tree of the host, read-only under an overlay in memory. Stage 2
 # (bash, on that root) mounts what a command expects, runs it, and leaves its exit code and the kernel

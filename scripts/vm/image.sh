@@ -1,17 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# vm-image.sh - build the initramfs that run-vm.sh boots, once, and print its path.
+# image.sh - build the initramfs that run-vm.sh boots, once, and print its path.
 # Usually it only mounts the host's root file system, or the tree that is given. With --in-memory it is
 # the machine's root: a copy of the programs that tests run, because each access to a host file lets
 # the processor idle until the host has answered, and idle time is exactly what virtual time skips.
 # What is not copied is not there; run-vm.sh --preload adds to it.
 #
-# usage: vm-image.sh [--in-memory] RELEASE MODULES_DIR [TREE]
+# usage: image.sh [--in-memory] RELEASE MODULES_DIR [TREE]
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 python=$(readlink -f /usr/bin/python3)
 python=${python##*/}
@@ -21,7 +21,7 @@ if [ "${1-}" = --in-memory ]; then
 	in_memory=1
 	shift
 fi
-if [ $# -lt 2 ] || [ $# -gt 3 ]; then die "wrong arguments; usage: vm-image.sh [--in-memory] RELEASE MODULES_DIR [TREE]"; fi
+if [ $# -lt 2 ] || [ $# -gt 3 ]; then die "wrong arguments; usage: image.sh [--in-memory] RELEASE MODULES_DIR [TREE]"; fi
 release=$1
 modules=$(realpath -e "$2")
 tree=${3:-/}
@@ -30,7 +30,7 @@ tree=${3:-/}
 images=$DUALPI2_CACHE/vm
 mkdir -p "$images"
 made_from() {
-	cat "$DUALPI2_ROOT/scripts/vm-init.sh" "$DUALPI2_ROOT/scripts/vm-image.sh"
+	cat "$DUALPI2_ROOT/scripts/vm/init.sh" "$DUALPI2_ROOT/scripts/vm/image.sh"
 	echo "$modules $tree"
 	stat -c '%n %s %Y' "$(command -v busybox)" "$modules/modules.dep"
 	[ -z "$in_memory" ] || stat -c '%n %s %Y' "$tree/var/lib/dpkg/status" "$DUALPI2_CACHE/venv/requirements.txt" 2>/dev/null || true
@@ -49,13 +49,13 @@ work=$(mktemp -d "$images/work.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 pack() { cpio --quiet -o -H newc; }
 
-# busybox, vm-init.sh, and the modules that mount the root, in the order to load them.
+# busybox, init.sh, and the modules that mount the root, in the order to load them.
 boot_layer() {
 	local dir=$work/boot path name
 	mkdir -p "$dir"/{bin,modules,proc,sys,dev,host,memory,cow,results,root}
 	cp "$(command -v busybox)" "$dir/bin/busybox"
 	ln -s busybox "$dir/bin/sh"
-	cp "$DUALPI2_ROOT/scripts/vm-init.sh" "$dir/init"
+	cp "$DUALPI2_ROOT/scripts/vm/init.sh" "$dir/init"
 	# A kernel of our own has all built in.
 	[ -d "$modules/kernel" ] || : >"$work/modules"
 	[ ! -d "$modules/kernel" ] || for name in virtio_pci virtio_console 9pnet_virtio 9p overlay; do

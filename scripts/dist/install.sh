@@ -9,7 +9,7 @@
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 [ $# -eq 4 ] || die "usage: install.sh install|uninstall MODULE PLUGIN TC-LIBRARY-DIRECTORY"
 verb=$1 module=$2 plugin=$3 tclib=$4

@@ -12,7 +12,7 @@
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
-. "$(dirname "$0")/common.sh"
+. "$(dirname "$0")/../common.sh"
 
 usage='usage: deb.sh [--version VERSION] [OUTDIR]'
 version=$(version)
