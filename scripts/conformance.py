@@ -91,7 +91,7 @@ def tests():
         for name, about in listed(program):
             found[f"{suite}/{name}"] = [tag for tag in about if TAG.fullmatch(tag)]
     for source in glob.glob("selftests/unit/test_*.c", root_dir=ROOT):
-        for name in re.findall(r"^\tTEST\((\w+)\)", read(source), re.M):
+        for name in re.findall(r"^(?:\tTEST|UNIT_TEST)\((\w+)\)", read(source), re.M):
             found[f"unit/{name}"] = ()
     return found
 

@@ -9,9 +9,8 @@
 static u64 arith_gain(u32 n)
 {
 	u64 quotient = n / 1953125U, rest = n % 1953125U;
-	int i;
 
-	for (i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++) {
 		rest <<= 13;
 		quotient = (quotient << 13) + rest / 1953125U;
 		rest %= 1953125U;
@@ -19,27 +18,21 @@ static u64 arith_gain(u32 n)
 	return quotient + (2 * rest >= 1953125U);
 }
 
-static void gain_vectors_match(void)
+UNIT_TEST(gain_vectors_match)
 {
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(vec_gain); i++)
-		CHECK_EQ(dualpi2_gain(vec_gain[i].hz256), vec_gain[i].want);
+	for_each(row, vec_gain)
+		CHECK_EQ(dualpi2_gain(row->hz256), row->want);
 }
 
-static void gain_every_small_value_rounds_to_nearest(void)
+UNIT_TEST(gain_every_small_value_rounds_to_nearest)
 {
-	u32 n;
-
-	for (n = 0; n <= 1U << 20; n++)
+	for (u32 n = 0; n <= 1U << 20; n++)
 		CHECK_EQ(dualpi2_gain(n), arith_gain(n));
 }
 
-static void gain_any_value_rounds_to_nearest(void)
+UNIT_TEST(gain_any_value_rounds_to_nearest)
 {
-	int i;
-
-	for (i = 0; i < 200000; i++) {
+	for (int i = 0; i < 200000; i++) {
 		u32 n = unit_rnd() >> 33;
 
 		CHECK_EQ(dualpi2_gain(n), arith_gain(n));
@@ -49,11 +42,9 @@ static void gain_any_value_rounds_to_nearest(void)
 }
 
 /* Symmetric in the sign, and within 1 of gain * |difference| / 2^24. */
-static void gain_times_any_difference_is_exact_and_odd(void)
+UNIT_TEST(gain_times_any_difference_is_exact_and_odd)
 {
-	int i;
-
-	for (i = 0; i < 100000; i++) {
+	for (int i = 0; i < 100000; i++) {
 		u64 gain = unit_any(0, (1ULL << 50) - 1);
 		s64 diff = unit_any(0, U32_MAX);
 		s64 got = dualpi2_gain_times(gain, diff);
@@ -66,62 +57,51 @@ static void gain_times_any_difference_is_exact_and_odd(void)
 	}
 }
 
-static void square_vectors_match(void)
+UNIT_TEST(square_vectors_match)
 {
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(vec_square); i++)
-		CHECK_EQ(dualpi2_square_q32(vec_square[i].p),
-			 vec_square[i].want);
+	for_each(row, vec_square)
+		CHECK_EQ(dualpi2_square_q32(row->p), row->want);
 }
 
-static void square_of_one_is_one(void)
+UNIT_TEST(square_of_one_is_one)
 {
 	CHECK_EQ(dualpi2_square_q32(ONE), ONE);
 	CHECK(dualpi2_square_q32(ONE - 1) < ONE, "1 too early");
 	CHECK_EQ(dualpi2_square_q32(0), 0);
 }
 
-static void square_any_value_is_monotone_and_exact(void)
+UNIT_TEST(square_any_value_is_monotone_and_exact)
 {
-	int i;
-
-	for (i = 0; i < 100000; i++) {
+	for (int i = 0; i < 100000; i++) {
 		u64 p = unit_any(0, ONE - 1);
 		u64 hi = p >> 16, lo = p & 0xffff;
 		u64 want = hi * hi + ((2 * hi * lo + (lo * lo >> 16)) >> 16);
 
 		CHECK_EQ(dualpi2_square_q32(p), want);
-		CHECK(dualpi2_square_q32(p + 1) >= want, "falls after %llu",
-		      (ull)p);
+		CHECK(dualpi2_square_q32(p + 1) >= want, "falls after %llu", (ull)p);
 	}
 }
 
-static void coupled_vectors_match(void)
+UNIT_TEST(coupled_vectors_match)
 {
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(vec_coupled); i++) {
-		struct dualpi2_params p = unit_params_k(vec_coupled[i].k);
+	for_each(row, vec_coupled) {
+		struct dualpi2_params p = unit_params_k(row->k);
 		struct dualpi2_vars v = unit_vars(&p);
 
-		v.base_q32 = vec_coupled[i].p;
+		v.base_q32 = row->p;
 		dualpi2_vars_derive(&p, &v, 0);
-		CHECK_EQ(v.coupled_q32, vec_coupled[i].want);
-		CHECK_EQ(v.base_q32, vec_coupled[i].p);
+		CHECK_EQ(v.coupled_q32, row->want);
+		CHECK_EQ(v.base_q32, row->p);
 	}
 }
 
 /* p_C = p'^2 and p_CL = min(k p', 1), for every k and any p' */
-static void derived_any_base_follows_square_and_coupling(void)
+UNIT_TEST(derived_any_base_follows_square_and_coupling)
 {
-	u32 k;
-	int i;
-
-	for (k = 1; k <= 255; k++) {
+	for (u32 k = 1; k <= 255; k++) {
 		struct dualpi2_params p = unit_params_k(k);
 
-		for (i = 0; i < 400; i++) {
+		for (int i = 0; i < 400; i++) {
 			struct dualpi2_vars v = unit_vars(&p);
 			u64 base = unit_any_q32();
 			long double exact = (long double)base * base / ONE;
@@ -129,27 +109,23 @@ static void derived_any_base_follows_square_and_coupling(void)
 			v.base_q32 = base;
 			dualpi2_vars_derive(&p, &v, 0);
 			CHECK_EQ(v.base_q32, base);
-			CHECK_EQ(v.coupled_q32,
-				 base * k < ONE ? base * k : ONE);
+			CHECK_EQ(v.coupled_q32, base * k < ONE ? base * k : ONE);
 			CHECK(fabsl(v.classic_q32 - exact) <= 1,
 			      "%llu of %llu", (ull)v.classic_q32, (ull)base);
 		}
 	}
 }
 
-static void over_k_square_vectors_match(void)
+UNIT_TEST(over_k_square_vectors_match)
 {
-	unsigned int i;
+	for_each(row, vec_over_k) {
+		struct dualpi2_params p = unit_params_k(row->k);
 
-	for (i = 0; i < ARRAY_SIZE(vec_over_k); i++) {
-		struct dualpi2_params p = unit_params_k(vec_over_k[i].k);
-
-		CHECK_NEAR(dualpi2_over_k_square_q32(&p, vec_over_k[i].p),
-			   vec_over_k[i].want, vec_over_k[i].tol);
+		CHECK_NEAR(dualpi2_over_k_square_q32(&p, row->p), row->want, row->tol);
 	}
 }
 
-static void over_k_square_of_one_at_k_one_is_one(void)
+UNIT_TEST(over_k_square_of_one_at_k_one_is_one)
 {
 	struct dualpi2_params p = unit_params_k(1);
 
@@ -157,15 +133,12 @@ static void over_k_square_of_one_at_k_one_is_one(void)
 }
 
 /* For vectors.py's tolerance see there. */
-static void over_k_square_any_value_is_within_7_ulp(void)
+UNIT_TEST(over_k_square_any_value_is_within_7_ulp)
 {
-	u32 k;
-	int i;
-
-	for (k = 1; k <= 255; k++) {
+	for (u32 k = 1; k <= 255; k++) {
 		struct dualpi2_params p = unit_params_k(k);
 
-		for (i = 0; i < 400; i++) {
+		for (int i = 0; i < 400; i++) {
 			u64 prob = unit_any_q32();
 			long double root = (long double)prob / k;
 			long double exact = root * root / ONE;
@@ -178,36 +151,30 @@ static void over_k_square_any_value_is_within_7_ulp(void)
 }
 
 /* (p/k)^2 <= exact, so that the Classic match never exceeds equation (1). */
-static void over_k_square_never_rounds_up(void)
+UNIT_TEST(over_k_square_never_rounds_up)
 {
-	u64 k;
-	int i;
-
-	for (k = 1; k <= 255; k++) {
+	for (u64 k = 1; k <= 255; k++) {
 		struct dualpi2_params p = unit_params_k(k);
 
-		for (i = 0; i < 400; i++) {
+		for (int i = 0; i < 400; i++) {
 			u64 prob = unit_between(ONE / 2, ONE - 1);
 			u64 got = dualpi2_over_k_square_q32(&p, prob);
 
 			CHECK(got * k * k <= prob * prob >> 32,
-			      "got %llu of %llu, k %llu", (ull)got, (ull)prob,
-			      (ull)k);
+			      "got %llu of %llu, k %llu", (ull)got, (ull)prob, (ull)k);
 		}
 	}
 }
 
-static void units_us_to_ns_saturates(void)
+UNIT_TEST(units_us_to_ns_saturates)
 {
-	int i;
-
 	CHECK_EQ(dualpi2_us_to_ns(0), 0);
 	CHECK_EQ(dualpi2_us_to_ns(1), 1000);
 	CHECK_EQ(dualpi2_us_to_ns(15000), 15000000);
 	CHECK_EQ(dualpi2_us_to_ns(4294967), 4294967000U);
 	CHECK_EQ(dualpi2_us_to_ns(4294968), U32_MAX);
 	CHECK_EQ(dualpi2_us_to_ns(U32_MAX), U32_MAX);
-	for (i = 0; i < 20000; i++) {
+	for (int i = 0; i < 20000; i++) {
 		u32 us = unit_any(0, U32_MAX);
 		u64 ns = us * 1000ULL;
 
@@ -215,17 +182,15 @@ static void units_us_to_ns_saturates(void)
 	}
 }
 
-static void units_ns_to_us_rounds_down_and_saturates(void)
+UNIT_TEST(units_ns_to_us_rounds_down_and_saturates)
 {
-	int i;
-
 	CHECK_EQ(dualpi2_ns_to_us(0), 0);
 	CHECK_EQ(dualpi2_ns_to_us(999), 0);
 	CHECK_EQ(dualpi2_ns_to_us(1000), 1);
 	CHECK_EQ(dualpi2_ns_to_us(U32_MAX * 1000ULL + 999), U32_MAX);
 	CHECK_EQ(dualpi2_ns_to_us((U32_MAX + 1ULL) * 1000), U32_MAX);
 	CHECK_EQ(dualpi2_ns_to_us(UINT64_MAX), U32_MAX);
-	for (i = 0; i < 20000; i++) {
+	for (int i = 0; i < 20000; i++) {
 		u64 ns = unit_any(0, UINT64_MAX);
 		u64 us = ns / 1000;
 
@@ -233,17 +198,14 @@ static void units_ns_to_us_rounds_down_and_saturates(void)
 	}
 }
 
-static void units_configured_time_survives_the_round_trip(void)
+UNIT_TEST(units_configured_time_survives_the_round_trip)
 {
-	u32 us;
-
-	for (us = 0; us <= DUALPI2_TIME_MAX_US; us += 1 + us / 1000)
+	for (u32 us = 0; us <= DUALPI2_TIME_MAX_US; us += 1 + us / 1000)
 		CHECK_EQ(dualpi2_ns_to_us(dualpi2_us_to_ns(us)), us);
-	CHECK_EQ(dualpi2_ns_to_us(dualpi2_us_to_ns(DUALPI2_TIME_MAX_US)),
-		 DUALPI2_TIME_MAX_US);
+	CHECK_EQ(dualpi2_ns_to_us(dualpi2_us_to_ns(DUALPI2_TIME_MAX_US)), DUALPI2_TIME_MAX_US);
 }
 
-static void units_probability_one_is_u32_max(void)
+UNIT_TEST(units_probability_one_is_u32_max)
 {
 	CHECK_EQ(dualpi2_q32_to_u32(0), 0);
 	CHECK_EQ(dualpi2_q32_to_u32(1), 1);
@@ -251,23 +213,3 @@ static void units_probability_one_is_u32_max(void)
 	CHECK_EQ(dualpi2_q32_to_u32(ONE - 1), U32_MAX);
 	CHECK_EQ(dualpi2_q32_to_u32(ONE), U32_MAX);
 }
-
-static const struct unit_test arith_tests[] = {
-	TEST(gain_vectors_match),
-	TEST(gain_every_small_value_rounds_to_nearest),
-	TEST(gain_any_value_rounds_to_nearest),
-	TEST(gain_times_any_difference_is_exact_and_odd),
-	TEST(square_vectors_match),
-	TEST(square_of_one_is_one),
-	TEST(square_any_value_is_monotone_and_exact),
-	TEST(coupled_vectors_match),
-	TEST(derived_any_base_follows_square_and_coupling),
-	TEST(over_k_square_vectors_match),
-	TEST(over_k_square_of_one_at_k_one_is_one),
-	TEST(over_k_square_any_value_is_within_7_ulp),
-	TEST(over_k_square_never_rounds_up),
-	TEST(units_us_to_ns_saturates),
-	TEST(units_ns_to_us_rounds_down_and_saturates),
-	TEST(units_configured_time_survives_the_round_trip),
-	TEST(units_probability_one_is_u32_max),
-};

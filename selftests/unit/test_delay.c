@@ -35,13 +35,10 @@ static u32 delay_bucket_of(u8 shift, u64 delay_ns)
 	return bucket;
 }
 
-static void delay_bucket_begins_and_ends_at_its_edges(void)
+UNIT_TEST(delay_bucket_begins_and_ends_at_its_edges)
 {
-	u8 shift;
-	u32 i;
-
-	for (shift = 10; shift <= 24; shift++) {
-		for (i = 0; i < DUALPI2_HIST_BUCKETS; i++) {
+	for (u8 shift = 10; shift <= 24; shift++) {
+		for (u32 i = 0; i < DUALPI2_HIST_BUCKETS; i++) {
 			u64 from = delay_edge(i) << shift;
 			u64 to = delay_edge(i + 1) << shift;
 
@@ -51,21 +48,19 @@ static void delay_bucket_begins_and_ends_at_its_edges(void)
 			      "bucket %u is %llu wide", i, (ull)(to - from));
 		}
 		CHECK_EQ(delay_edge(DUALPI2_HIST_BUCKETS), 1 << 14);
-		CHECK_EQ(delay_bucket_of(shift, 1ULL << (shift + 14)),
-			 DUALPI2_HIST_BUCKETS);
-		CHECK_EQ(delay_bucket_of(shift, UINT64_MAX),
-			 DUALPI2_HIST_BUCKETS);
+		CHECK_EQ(delay_bucket_of(shift, 1ULL << (shift + 14)), DUALPI2_HIST_BUCKETS);
+		CHECK_EQ(delay_bucket_of(shift, UINT64_MAX), DUALPI2_HIST_BUCKETS);
 	}
 }
 
 /* Any order of delays: the maximum moves, and is not looked at again below. */
-static void delay_of_any_order_is_counted_where_it_belongs(void)
+UNIT_TEST(delay_of_any_order_is_counted_where_it_belongs)
 {
 	struct dualpi2_delay d = delay_new(13);
 	u64 want[DUALPI2_HIST_BUCKETS + 1] = { 0 }, sum = 0, max = 0;
-	u32 i, bucket;
+	u32 bucket;
 
-	for (i = 0; i < 100000; i++) {
+	for (u32 i = 0; i < 100000; i++) {
 		u64 delay_ns = unit_any(0, 1ULL << 30);
 
 		for (bucket = 0; bucket < DUALPI2_HIST_BUCKETS; bucket++)
@@ -85,17 +80,16 @@ static void delay_of_any_order_is_counted_where_it_belongs(void)
 	CHECK_EQ(dualpi2_delay_count(&d), 100000);
 }
 
-static void delay_counter_goes_on_at_two_to_the_32(void)
+UNIT_TEST(delay_counter_goes_on_at_two_to_the_32)
 {
 	struct dualpi2_delay d = delay_new(10);
-	int i;
 
 	d.low[3] = UINT32_MAX;
 	d.low[4] = 7;
 	d.high[4] = 65535;
 	dualpi2_delay_add(&d, 3 * 1024);
 	CHECK_EQ(dualpi2_delay_bucket(&d, 3), 1ULL << 32);
-	for (i = 0; i < 5; i++)
+	for (int i = 0; i < 5; i++)
 		dualpi2_delay_add(&d, 3 * 1024 + 1023);
 	CHECK_EQ(dualpi2_delay_bucket(&d, 3), (1ULL << 32) + 5);
 	CHECK_EQ(dualpi2_delay_bucket(&d, 4), (65535ULL << 32) + 7);
@@ -103,7 +97,7 @@ static void delay_counter_goes_on_at_two_to_the_32(void)
 	CHECK_EQ(dualpi2_delay_count(&d), (65536ULL << 32) + 12);
 }
 
-static void delay_sum_wraps_at_two_to_the_64(void)
+UNIT_TEST(delay_sum_wraps_at_two_to_the_64)
 {
 	struct dualpi2_delay d = delay_new(10);
 
@@ -113,12 +107,11 @@ static void delay_sum_wraps_at_two_to_the_64(void)
 }
 
 /* Rising, one by one, through the short buckets and beyond them. */
-static void delay_maximum_is_that_of_any_bucket(void)
+UNIT_TEST(delay_maximum_is_that_of_any_bucket)
 {
 	struct dualpi2_delay d = delay_new(10);
-	u64 delay;
 
-	for (delay = 0; delay < 20 << 10; delay += 100) {
+	for (u64 delay = 0; delay < 20 << 10; delay += 100) {
 		dualpi2_delay_add(&d, delay);
 		CHECK_EQ(d.max_ns, delay);
 		dualpi2_delay_add(&d, delay / 2);
@@ -127,21 +120,20 @@ static void delay_maximum_is_that_of_any_bucket(void)
 }
 
 /* By a nanosecond each time, to the end of the short buckets and beyond it. */
-static void delay_one_more_than_the_greatest_is_the_greatest(void)
+UNIT_TEST(delay_one_more_than_the_greatest_is_the_greatest)
 {
 	struct dualpi2_delay d = delay_new(10);
-	u64 delay;
 
-	for (delay = 0; delay < 10 << 10; delay++) {
+	for (u64 delay = 0; delay < 10 << 10; delay++) {
 		dualpi2_delay_add(&d, delay);
 		CHECK_EQ(d.max_ns, delay);
 	}
-	for (delay = 0; delay < 10; delay++)
+	for (u64 delay = 0; delay < 10; delay++)
 		CHECK_EQ(dualpi2_delay_bucket(&d, delay), 1 << 10);
 }
 
 /* also when a greater one has been seen before */
-static void delay_beyond_the_last_bucket_is_in_none(void)
+UNIT_TEST(delay_beyond_the_last_bucket_is_in_none)
 {
 	struct dualpi2_delay d = delay_new(10);
 
@@ -161,7 +153,7 @@ static void delay_beyond_the_last_bucket_is_in_none(void)
 /* Nothing is to be found out below eight units, and nothing but the bucket up to
  * the greatest delay so far or the last bucket's end.
  */
-static void delay_is_looked_at_no_longer_than_need_be(void)
+UNIT_TEST(delay_is_looked_at_no_longer_than_need_be)
 {
 	static const struct { u64 delay_ns, short_ns, watch_ns; } cases[] = {
 		{ 1, 2, 1 }, { 5000, 5001, 5000 }, { 4000, 5001, 5000 },
@@ -171,16 +163,15 @@ static void delay_is_looked_at_no_longer_than_need_be(void)
 		{ 9001, 8192, 16777215 },
 	};
 	struct dualpi2_delay d = delay_new(10);
-	u32 i;
 
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		dualpi2_delay_add(&d, cases[i].delay_ns);
-		CHECK_EQ(d.short_ns, cases[i].short_ns);
-		CHECK_EQ(d.watch_ns, cases[i].watch_ns);
+	for_each(c, cases) {
+		dualpi2_delay_add(&d, c->delay_ns);
+		CHECK_EQ(d.short_ns, c->short_ns);
+		CHECK_EQ(d.watch_ns, c->watch_ns);
 	}
 }
 
-static void delay_counts_the_same_after_any_number_beyond(void)
+UNIT_TEST(delay_counts_the_same_after_any_number_beyond)
 {
 	struct dualpi2_delay d = delay_new(10);
 
@@ -191,7 +182,7 @@ static void delay_counts_the_same_after_any_number_beyond(void)
 	CHECK_EQ(d.beyond, 1 << 20);
 }
 
-static void delay_new_edges_begin_anew(void)
+UNIT_TEST(delay_new_edges_begin_anew)
 {
 	struct dualpi2_delay d = delay_new(10);
 
@@ -201,15 +192,12 @@ static void delay_new_edges_begin_anew(void)
 	dualpi2_delay_init(&d, 11);
 	CHECK_EQ(d.generation, 2);
 	CHECK_EQ(d.shift, 11);
-	CHECK_EQ(dualpi2_delay_count(&d) | d.sum_ns | d.max_ns | d.beyond |
-		 d.watch_ns, 0);
+	CHECK_EQ(dualpi2_delay_count(&d) | d.sum_ns | d.max_ns | d.beyond | d.watch_ns, 0);
 }
 
-static void delay_unit_is_the_next_power_of_two(void)
+UNIT_TEST(delay_unit_is_the_next_power_of_two)
 {
-	u32 us;
-
-	for (us = DUALPI2_HIST_US_MIN; us <= DUALPI2_HIST_US_MAX; us++) {
+	for (u32 us = DUALPI2_HIST_US_MIN; us <= DUALPI2_HIST_US_MAX; us++) {
 		u64 unit = 1ULL << dualpi2_hist_shift(us);
 
 		CHECK(unit >= us * 1000ULL && unit / 2 < us * 1000ULL,
@@ -221,14 +209,12 @@ static void delay_unit_is_the_next_power_of_two(void)
 	CHECK_EQ(dualpi2_hist_shift(DUALPI2_HIST_US_MAX), 24);
 }
 
-static void delay_square_root_of_a_probability_is_the_least(void)
+UNIT_TEST(delay_square_root_of_a_probability_is_the_least)
 {
-	int i;
-
 	CHECK_EQ(dualpi2_sqrt_q32(0), 0);
 	CHECK_EQ(dualpi2_sqrt_q32(ONE), ONE);
 	CHECK_EQ(dualpi2_sqrt_q32(ONE / 4), ONE / 2);
-	for (i = 0; i < 100000; i++) {
+	for (int i = 0; i < 100000; i++) {
 		u64 p = unit_any_q32(), root = dualpi2_sqrt_q32(p);
 
 		CHECK(root <= ONE && dualpi2_square_q32(root) >= p,
@@ -237,18 +223,3 @@ static void delay_square_root_of_a_probability_is_the_least(void)
 		      "root %llu of %llu is not the least", (ull)root, (ull)p);
 	}
 }
-
-static const struct unit_test delay_tests[] = {
-	TEST(delay_bucket_begins_and_ends_at_its_edges),
-	TEST(delay_of_any_order_is_counted_where_it_belongs),
-	TEST(delay_counter_goes_on_at_two_to_the_32),
-	TEST(delay_sum_wraps_at_two_to_the_64),
-	TEST(delay_maximum_is_that_of_any_bucket),
-	TEST(delay_one_more_than_the_greatest_is_the_greatest),
-	TEST(delay_beyond_the_last_bucket_is_in_none),
-	TEST(delay_is_looked_at_no_longer_than_need_be),
-	TEST(delay_counts_the_same_after_any_number_beyond),
-	TEST(delay_new_edges_begin_anew),
-	TEST(delay_unit_is_the_next_power_of_two),
-	TEST(delay_square_root_of_a_probability_is_the_least),
-};

@@ -7,7 +7,7 @@
 /* RFC 9332 A.1 figure 2 and table I of the DualPI2 paper; 10000 packets, no
  * early drop and split GSO as Linux.
  */
-static void config_default_is_that_of_rfc_and_paper(void)
+UNIT_TEST(config_default_is_that_of_rfc_and_paper)
 {
 	struct dualpi2_config cfg = unit_config();
 
@@ -27,15 +27,14 @@ static void config_default_is_that_of_rfc_and_paper(void)
 	CHECK_EQ(cfg.hist_c_us, 64);
 	CHECK_EQ(cfg.hist_l_us, 8);
 	CHECK_EQ(cfg.report_us, 1000000);
-	CHECK(!cfg.memory_limit_is_set && !cfg.ramp_is_set && !cfg.drop_early,
-	      "set by default");
+	CHECK(!cfg.memory_limit_is_set && !cfg.ramp_is_set && !cfg.drop_early, "set by default");
 	CHECK(cfg.drop_overload && cfg.split_gso && cfg.l4s, "not by default");
 }
 
 /* What tc and old scripts send as "0", and what would break the algorithm, is
  * outside the limits; what Linux 7.x accepts and makes sense is inside.
  */
-static void config_limits_exclude_harm(void)
+UNIT_TEST(config_limits_exclude_harm)
 {
 	CHECK_EQ(DUALPI2_TIME_MAX_US, 4294967);
 	CHECK_EQ(DUALPI2_TARGET_US_MIN, 1);	/* 0: p' never decays (C23) */
@@ -61,7 +60,7 @@ static void config_limits_exclude_harm(void)
 }
 
 /* 8 kbit/s to 1 Tbit/s, and link layers as tc-stab(8) and others know them. */
-static void config_limits_of_the_link(void)
+UNIT_TEST(config_limits_of_the_link)
 {
 	CHECK_EQ(DUALPI2_BANDWIDTH_MIN * 8, 8000);
 	CHECK_EQ(DUALPI2_BANDWIDTH_MAX * 8, 1000000000000);
@@ -71,16 +70,14 @@ static void config_limits_of_the_link(void)
 	CHECK_EQ(DUALPI2_BURST_MAX_US_MAX, 100000);
 }
 
-/* drops of one call are bounded (C19), and the bound is no limit to p_C = 1/k^2
- * or less
- */
-static void config_drops_per_dequeue_leave_room_for_any_real_overload(void)
+/* drops of one call are bounded (C19), and the bound is no limit to p_C = 1/k^2 or less */
+UNIT_TEST(config_drops_per_dequeue_leave_room_for_any_real_overload)
 {
 	/* 16 limit p_C to 94 %, 256 hold the lock for long; 64 is 98.5 %. */
 	CHECK_EQ(DUALPI2_DROPS_PER_DEQUEUE, 64);
 }
 
-static void params_default_matches_configuration(void)
+UNIT_TEST(params_default_matches_configuration)
 {
 	struct dualpi2_config cfg = unit_config();
 	struct dualpi2_params p = unit_params(&cfg);
@@ -99,13 +96,11 @@ static void params_default_matches_configuration(void)
 	CHECK(!p.random && p.drop_overload, "flags");
 }
 
-static void params_flags_follow_configuration(void)
+UNIT_TEST(params_flags_follow_configuration)
 {
-	struct dualpi2_config cfg = unit_config();
-	struct dualpi2_params p;
+	struct dualpi2_config cfg = UNIT_CONFIG(cfg.signal = DUALPI2_SIGNAL_RANDOM);
+	struct dualpi2_params p = unit_params(&cfg);
 
-	cfg.signal = DUALPI2_SIGNAL_RANDOM;
-	p = unit_params(&cfg);
 	CHECK(p.random, "random");
 	cfg.signal = DUALPI2_SIGNAL_RECUR;
 	cfg.drop_overload = false;
@@ -113,26 +108,22 @@ static void params_flags_follow_configuration(void)
 	CHECK(!p.random && !p.drop_overload, "random or drop_overload");
 }
 
-static void params_any_configuration_converts_each_knob_alone(void)
+UNIT_TEST(params_any_configuration_converts_each_knob_alone)
 {
-	int i;
-
-	for (i = 0; i < 100000; i++) {
-		struct dualpi2_config cfg = unit_config();
-		struct dualpi2_params p;
+	for (int i = 0; i < 100000; i++) {
 		u32 weight;
-
-		cfg.alpha = unit_any(1, DUALPI2_GAIN_MAX);
-		cfg.beta = unit_any(1, DUALPI2_GAIN_MAX);
-		cfg.target_us = unit_any(1, DUALPI2_TIME_MAX_US);
-		cfg.tupdate_us = unit_any(100, DUALPI2_TIME_MAX_US);
-		cfg.step_thresh_us = unit_any(0, DUALPI2_TIME_MAX_US);
-		cfg.ramp_us = unit_any(0, DUALPI2_TIME_MAX_US);
-		cfg.ramp_is_set = unit_rnd() & 1;
-		cfg.coupling = unit_any(1, 255);
-		cfg.c_protection_pct = unit_between(0, 100);
-		cfg.min_qlen_step_pkts = unit_any(0, U32_MAX);
-		p = unit_params(&cfg);
+		struct dualpi2_config cfg =
+			UNIT_CONFIG(cfg.alpha = unit_any(1, DUALPI2_GAIN_MAX),
+				    cfg.beta = unit_any(1, DUALPI2_GAIN_MAX),
+				    cfg.target_us = unit_any(1, DUALPI2_TIME_MAX_US),
+				    cfg.tupdate_us = unit_any(100, DUALPI2_TIME_MAX_US),
+				    cfg.step_thresh_us = unit_any(0, DUALPI2_TIME_MAX_US),
+				    cfg.ramp_us = unit_any(0, DUALPI2_TIME_MAX_US),
+				    cfg.ramp_is_set = unit_rnd() & 1,
+				    cfg.coupling = unit_any(1, 255),
+				    cfg.c_protection_pct = unit_between(0, 100),
+				    cfg.min_qlen_step_pkts = unit_any(0, U32_MAX));
+		struct dualpi2_params p = unit_params(&cfg);
 
 		CHECK_EQ(p.alpha_gain, arith_gain(cfg.alpha));
 		CHECK_EQ(p.beta_gain, arith_gain(cfg.beta));
@@ -144,83 +135,65 @@ static void params_any_configuration_converts_each_knob_alone(void)
 
 		/* strict priority, either way, is not to be had (R23) */
 		weight = cfg.c_protection_pct;
-		CHECK_EQ(p.c_weight, weight == 0 ? 1 :
-				     weight == 100 ? 99 : weight);
+		CHECK_EQ(p.c_weight, weight == 0 ? 1 : weight == 100 ? 99 : weight);
 		CHECK_EQ(p.c_weight + p.l_weight, 100);
 
 		/* RFC 9332: no native mark if the queue holds <= Th_len packets,
 		 * and Th_len is 1 at least
 		 */
 		weight = cfg.min_qlen_step_pkts;
-		CHECK_EQ(p.floor_pkts, weight == U32_MAX ? U32_MAX :
-				       weight < 1 ? 2 : weight + 1);
+		CHECK_EQ(p.floor_pkts, weight == U32_MAX ? U32_MAX : weight < 1 ? 2 : weight + 1);
 	}
 }
 
-static void params_overload_thresholds_match_vectors(void)
+UNIT_TEST(params_overload_thresholds_match_vectors)
 {
-	unsigned int i;
+	for_each(row, vec_overload) {
+		struct dualpi2_params p = unit_params_k(row->k);
 
-	for (i = 0; i < ARRAY_SIZE(vec_overload); i++) {
-		struct dualpi2_params p = unit_params_k(vec_overload[i].k);
-
-		CHECK_EQ(p.enter_q32, vec_overload[i].enter);
+		CHECK_EQ(p.enter_q32, row->enter);
 	}
 }
 
-static void ramp_vectors_match(void)
+UNIT_TEST(ramp_vectors_match)
 {
-	unsigned int i;
+	for_each(row, vec_ramp) {
+		struct dualpi2_params p =
+			UNIT_PARAMS(cfg.step_thresh_us = row->thresh_us,
+				    cfg.ramp_is_set = row->is_set,
+				    cfg.ramp_us = row->is_set ? row->ramp_us : 12345);
 
-	for (i = 0; i < ARRAY_SIZE(vec_ramp); i++) {
-		struct dualpi2_config cfg = unit_config();
-		struct dualpi2_params p;
-
-		cfg.step_thresh_us = vec_ramp[i].thresh_us;
-		cfg.ramp_is_set = vec_ramp[i].is_set;
-		cfg.ramp_us = vec_ramp[i].is_set ? vec_ramp[i].ramp_us : 12345;
-		p = unit_params(&cfg);
-		CHECK_EQ(p.ramp.min_ns, vec_ramp[i].min_ns);
-		CHECK_EQ(p.ramp.max_ns, vec_ramp[i].max_ns);
-		CHECK_NEAR(dualpi2_native_q32(&p, &p.ramp, vec_ramp[i].delay_ns, 2),
-			   vec_ramp[i].want, vec_ramp[i].tol);
+		CHECK_EQ(p.ramp.min_ns, row->min_ns);
+		CHECK_EQ(p.ramp.max_ns, row->max_ns);
+		CHECK_NEAR(dualpi2_native_q32(&p, &p.ramp, row->delay_ns, 2), row->want, row->tol);
 	}
 }
 
 /* A narrow ramp has a slope so steep that all its digits count. */
-static void ramp_narrow_slope_is_exact(void)
+UNIT_TEST(ramp_narrow_slope_is_exact)
 {
-	u32 ramp_us;
+	for (u32 ramp_us = 1; ramp_us <= 1000; ramp_us++) {
+		struct dualpi2_params p = UNIT_PARAMS(cfg.ramp_us = ramp_us,
+						      cfg.ramp_is_set = true);
 
-	for (ramp_us = 1; ramp_us <= 1000; ramp_us++) {
-		struct dualpi2_config cfg = unit_config();
-		struct dualpi2_params p;
-
-		cfg.ramp_us = ramp_us;
-		cfg.ramp_is_set = true;
-		p = unit_params(&cfg);
 		CHECK_EQ(p.ramp.max_ns - p.ramp.min_ns, ramp_us * 1000);
 		CHECK_EQ(p.ramp.slope, (1ULL << 48) / (ramp_us * 1000));
 	}
 }
 
 /* 1/k, rounded up */
-static void params_overload_edges_are_exact(void)
+UNIT_TEST(params_overload_edges_are_exact)
 {
-	u32 k;
-
-	for (k = 1; k <= 255; k++) {
+	for (u32 k = 1; k <= 255; k++) {
 		struct dualpi2_params p = unit_params_k(k);
 
 		CHECK_EQ(p.enter_q32, (ONE + k - 1) / k);
 	}
 }
 
-static void ramp_default_width_is_40_percent_of_the_threshold(void)
+UNIT_TEST(ramp_default_width_is_40_percent_of_the_threshold)
 {
-	u32 us;
-
-	for (us = 0; us <= DUALPI2_TIME_MAX_US; us += 1 + us / 100) {
+	for (u32 us = 0; us <= DUALPI2_TIME_MAX_US; us += 1 + us / 100) {
 		struct dualpi2_config cfg = unit_config();
 
 		cfg.step_thresh_us = us;
@@ -232,16 +205,12 @@ static void ramp_default_width_is_40_percent_of_the_threshold(void)
 }
 
 /* At any threshold, and only where the rate is known. */
-static void ramp_of_shared_queues_is_at_60_percent(void)
+UNIT_TEST(ramp_of_shared_queues_is_at_60_percent)
 {
-	u32 us;
+	for (u32 us = 0; us <= DUALPI2_TIME_MAX_US; us += 1 + us / 100) {
+		struct dualpi2_config cfg = UNIT_CONFIG(cfg.step_thresh_us = us);
+		struct dualpi2_params p = unit_params(&cfg);
 
-	for (us = 0; us <= DUALPI2_TIME_MAX_US; us += 1 + us / 100) {
-		struct dualpi2_config cfg = unit_config();
-		struct dualpi2_params p;
-
-		cfg.step_thresh_us = us;
-		p = unit_params(&cfg);
 		CHECK(!memcmp(&p.shared_ramp, &p.ramp, sizeof(p.ramp)),
 		      "another ramp at %u us", us);
 		cfg.bandwidth = 5000000;
@@ -251,41 +220,33 @@ static void ramp_of_shared_queues_is_at_60_percent(void)
 	}
 }
 
-static void ramp_any_delay_is_monotone_and_within_0_to_1(void)
+UNIT_TEST(ramp_any_delay_is_monotone_and_within_0_to_1)
 {
-	int i, j;
-
-	for (i = 0; i < 2000; i++) {
-		struct dualpi2_config cfg = unit_config();
-		struct dualpi2_params p;
+	for (int i = 0; i < 2000; i++) {
 		u64 delay = 0, last = 0;
+		struct dualpi2_params p =
+			UNIT_PARAMS(cfg.step_thresh_us = unit_any(0, DUALPI2_TIME_MAX_US),
+				    cfg.ramp_us = unit_any(0, DUALPI2_TIME_MAX_US),
+				    cfg.ramp_is_set = unit_rnd() & 1);
 
-		cfg.step_thresh_us = unit_any(0, DUALPI2_TIME_MAX_US);
-		cfg.ramp_us = unit_any(0, DUALPI2_TIME_MAX_US);
-		cfg.ramp_is_set = unit_rnd() & 1;
-		p = unit_params(&cfg);
 		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 0, 2), 0);
-		for (j = 0; j < 50; j++) {
+		for (int j = 0; j < 50; j++) {
 			u64 got;
 
 			delay += unit_any(0, p.ramp.max_ns / 16 + 1);
 			got = dualpi2_native_q32(&p, &p.ramp, delay, 2);
-			CHECK(got >= last && got <= ONE, "at %llu ns",
-			      (ull)delay);
+			CHECK(got >= last && got <= ONE, "at %llu ns", (ull)delay);
 			last = got;
 		}
 		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, UINT64_MAX, 2), ONE);
 	}
 }
 
-static void ramp_step_marks_only_above_the_threshold(void)
+UNIT_TEST(ramp_step_marks_only_above_the_threshold)
 {
-	struct dualpi2_config cfg = unit_config();
-	struct dualpi2_params p;
+	struct dualpi2_config cfg = UNIT_CONFIG(cfg.ramp_is_set = true, cfg.ramp_us = 0);
+	struct dualpi2_params p = unit_params(&cfg);
 
-	cfg.ramp_is_set = true;
-	cfg.ramp_us = 0;
-	p = unit_params(&cfg);
 	CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 1000000, 2), 0);
 	CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 1000001, 2), ONE);
 	cfg.step_thresh_us = 0;
@@ -294,18 +255,14 @@ static void ramp_step_marks_only_above_the_threshold(void)
 	CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 1, 2), ONE);
 }
 
-static void ramp_step_in_packets_ignores_delay(void)
+UNIT_TEST(ramp_step_in_packets_ignores_delay)
 {
 	static const u32 thresholds[] = { 1, 2, 5, 1000, U32_MAX - 1 };
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
-		struct dualpi2_config cfg = unit_config();
-		u32 pkts = thresholds[i];
-		struct dualpi2_params p;
+	for_each(threshold, thresholds) {
+		u32 pkts = *threshold;
+		struct dualpi2_params p = UNIT_PARAMS(cfg.step_thresh_pkts = pkts);
 
-		cfg.step_thresh_pkts = pkts;
-		p = unit_params(&cfg);
 		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, UINT64_MAX, pkts), 0);
 		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 0, pkts), 0);
 		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 0, pkts + 1), ONE);
@@ -316,29 +273,21 @@ static void ramp_step_in_packets_ignores_delay(void)
 /* RFC 9332 A.1: 0 while the queue holds no more than Th_len packets, by default
  * a single one; asked at enqueue, the packet itself included.
  */
-static void native_ok_floor_is_more_than_th_len_packets(void)
+UNIT_TEST(native_ok_floor_is_more_than_th_len_packets)
 {
-	static const u32 th_len[] = { 0, 1, 2, 3, 10, 65535, U32_MAX - 1,
-				      U32_MAX };
-	unsigned int i;
+	static const u32 th_len[] = { 0, 1, 2, 3, 10, 65535, U32_MAX - 1, U32_MAX };
 
-	for (i = 0; i < ARRAY_SIZE(th_len); i++) {
-		struct dualpi2_config cfg = unit_config();
-		u32 least = th_len[i] > 1 ? th_len[i] : 1;
-		struct dualpi2_params p;
+	for_each(row, th_len) {
+		u32 least = *row > 1 ? *row : 1;
+		struct dualpi2_params p = UNIT_PARAMS(cfg.min_qlen_step_pkts = *row);
 
-		cfg.min_qlen_step_pkts = th_len[i];
-		p = unit_params(&cfg);
 		CHECK(!dualpi2_native_ok(&p, 1), "a lone packet");
 		if (least < U32_MAX) {
-			CHECK(!dualpi2_native_ok(&p, least), "%u packets",
-			      least);
-			CHECK(dualpi2_native_ok(&p, least + 1), "%u packets",
-			      least + 1);
+			CHECK(!dualpi2_native_ok(&p, least), "%u packets", least);
+			CHECK(dualpi2_native_ok(&p, least + 1), "%u packets", least + 1);
 			CHECK(dualpi2_native_ok(&p, U32_MAX), "any more");
 		} else {
-			CHECK(!dualpi2_native_ok(&p, U32_MAX - 1),
-			      "U32_MAX - 1 packets");
+			CHECK(!dualpi2_native_ok(&p, U32_MAX - 1), "U32_MAX - 1 packets");
 		}
 	}
 }
@@ -346,7 +295,7 @@ static void native_ok_floor_is_more_than_th_len_packets(void)
 /* RFC 9332 A.1: no coupled or Classic signal while both queues together hold
  * less than two MTU; a jumbo MTU does not raise that (C16).
  */
-static void low_threshold_is_two_mtu_of_1514_at_most(void)
+UNIT_TEST(low_threshold_is_two_mtu_of_1514_at_most)
 {
 	static const struct { u32 mtu, low; } rows[] = {
 		{ 68, 136 }, { 82, 164 }, { 576, 1152 }, { 1500, 3000 },
@@ -354,81 +303,45 @@ static void low_threshold_is_two_mtu_of_1514_at_most(void)
 		{ 65550, 3028 }, { 2147483647U, 3028 }, { 2147483661U, 3028 },
 		{ U32_MAX, 3028 },
 	};
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		CHECK(dualpi2_is_low(rows[i].low - 1, rows[i].mtu),
-		      "mtu %u", rows[i].mtu);
-		CHECK(!dualpi2_is_low(rows[i].low, rows[i].mtu),
-		      "mtu %u", rows[i].mtu);
-		CHECK(dualpi2_is_low(0, rows[i].mtu), "mtu %u", rows[i].mtu);
-		CHECK(!dualpi2_is_low(U32_MAX, rows[i].mtu),
-		      "mtu %u", rows[i].mtu);
+	for_each(row, rows) {
+		CHECK(dualpi2_is_low(row->low - 1, row->mtu), "mtu %u", row->mtu);
+		CHECK(!dualpi2_is_low(row->low, row->mtu), "mtu %u", row->mtu);
+		CHECK(dualpi2_is_low(0, row->mtu), "mtu %u", row->mtu);
+		CHECK(!dualpi2_is_low(U32_MAX, row->mtu), "mtu %u", row->mtu);
 	}
 }
 
-static void memory_default_matches_vectors(void)
+UNIT_TEST(memory_default_matches_vectors)
 {
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(vec_memory); i++) {
+	for_each(row, vec_memory) {
 		struct dualpi2_config cfg = unit_config();
 
-		cfg.limit_pkts = vec_memory[i].limit;
-		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, vec_memory[i].mtu, 0,
-						    15 * MS),
-			 vec_memory[i].want);
+		cfg.limit_pkts = row->limit;
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, row->mtu, 0, 15 * MS), row->want);
 	}
 }
 
 /* 3 * 2^31 bytes times (2^33 + 1)/3 packets is 2^64 + 2^31. */
-static void memory_beyond_64_bits_is_the_greatest(void)
+UNIT_TEST(memory_beyond_64_bits_is_the_greatest)
 {
 	struct dualpi2_config cfg = unit_config();
 
 	cfg.limit_pkts = 2863311531U;
-	CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 3U << 30, 0, 15 * MS),
-		 U32_MAX);
+	CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 3U << 30, 0, 15 * MS), U32_MAX);
 }
 
-static void memory_set_by_user_ignores_limit_and_mtu(void)
+UNIT_TEST(memory_set_by_user_ignores_limit_and_mtu)
 {
 	static const u32 bytes[] = { 1, 1000000, U32_MAX };
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(bytes); i++) {
+	for_each(byte, bytes) {
 		struct dualpi2_config cfg = unit_config();
 
 		cfg.memory_limit_is_set = true;
-		cfg.memory_limit_bytes = bytes[i];
-		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 1514, 0, 15 * MS),
-			 bytes[i]);
+		cfg.memory_limit_bytes = *byte;
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 1514, 0, 15 * MS), *byte);
 		cfg.limit_pkts = U32_MAX;
-		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, U32_MAX, 1, U32_MAX),
-			 bytes[i]);
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, U32_MAX, 1, U32_MAX), *byte);
 	}
 }
-
-static const struct unit_test params_tests[] = {
-	TEST(config_default_is_that_of_rfc_and_paper),
-	TEST(config_limits_exclude_harm),
-	TEST(config_limits_of_the_link),
-	TEST(config_drops_per_dequeue_leave_room_for_any_real_overload),
-	TEST(params_default_matches_configuration),
-	TEST(params_flags_follow_configuration),
-	TEST(params_any_configuration_converts_each_knob_alone),
-	TEST(params_overload_thresholds_match_vectors),
-	TEST(ramp_vectors_match),
-	TEST(ramp_narrow_slope_is_exact),
-	TEST(params_overload_edges_are_exact),
-	TEST(ramp_default_width_is_40_percent_of_the_threshold),
-	TEST(ramp_of_shared_queues_is_at_60_percent),
-	TEST(ramp_any_delay_is_monotone_and_within_0_to_1),
-	TEST(ramp_step_marks_only_above_the_threshold),
-	TEST(ramp_step_in_packets_ignores_delay),
-	TEST(native_ok_floor_is_more_than_th_len_packets),
-	TEST(low_threshold_is_two_mtu_of_1514_at_most),
-	TEST(memory_default_matches_vectors),
-	TEST(memory_beyond_64_bits_is_the_greatest),
-	TEST(memory_set_by_user_ignores_limit_and_mtu),
-};

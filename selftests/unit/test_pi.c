@@ -45,8 +45,7 @@ static void pi_check(const struct pi_case *c)
 	if (ratio > 8)
 		ratio = 8;
 	once = c->cfg.alpha * d_target / 256 * 4.294967296L;
-	sum = c->base + once * ratio +
-	      c->cfg.beta * d_prev / 256 * 4.294967296L;
+	sum = c->base + once * ratio + c->cfg.beta * d_prev / 256 * 4.294967296L;
 	if (sum < 0)
 		sum = 0;
 	if (sum > ONE)
@@ -68,30 +67,26 @@ static struct pi_case pi_default(void)
 	};
 }
 
-static void pi_vectors_match(void)
+UNIT_TEST(pi_vectors_match)
 {
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(vec_pi); i++) {
+	for_each(row, vec_pi) {
 		struct pi_case c = pi_default();
 
-		c.cfg.alpha = vec_pi[i].alpha;
-		c.cfg.beta = vec_pi[i].beta;
-		c.cfg.target_us = vec_pi[i].target_us;
-		c.cfg.tupdate_us = vec_pi[i].tupdate_us;
-		c.elapsed_ns = vec_pi[i].elapsed_ns;
-		c.base = vec_pi[i].base;
-		c.prev_ns = vec_pi[i].prev_ns;
-		c.cur_ns = vec_pi[i].cur_ns;
-		CHECK_NEAR(pi_update(&c), vec_pi[i].want, vec_pi[i].tol);
+		c.cfg.alpha = row->alpha;
+		c.cfg.beta = row->beta;
+		c.cfg.target_us = row->target_us;
+		c.cfg.tupdate_us = row->tupdate_us;
+		c.elapsed_ns = row->elapsed_ns;
+		c.base = row->base;
+		c.prev_ns = row->prev_ns;
+		c.cur_ns = row->cur_ns;
+		CHECK_NEAR(pi_update(&c), row->want, row->tol);
 	}
 }
 
-static void pi_random_inputs_match_formula(void)
+UNIT_TEST(pi_random_inputs_match_formula)
 {
-	int i;
-
-	for (i = 0; i < 400000; i++) {
+	for (int i = 0; i < 400000; i++) {
 		bool moderate = i & 1;
 		struct pi_case c = pi_default();
 
@@ -108,7 +103,7 @@ static void pi_random_inputs_match_formula(void)
 	}
 }
 
-static void pi_edge_inputs_match_formula(void)
+UNIT_TEST(pi_edge_inputs_match_formula)
 {
 	static const u32 gains[] = { 1, 41, 819, 76800, DUALPI2_GAIN_MAX };
 	static const u32 targets[] = { 1, 15000, DUALPI2_TIME_MAX_US };
@@ -120,35 +115,33 @@ static void pi_edge_inputs_match_formula(void)
 	};
 	static const u64 bases[] = { 0, 1, ONE / 2, ONE - 1, ONE };
 	static const u32 periods[] = { 1, 2, 7, 8, 9, 1000 };
-	unsigned int a, b, t, n, l, p, e;
 
-	for (a = 0; a < ARRAY_SIZE(gains); a++)
-	for (b = 0; b < ARRAY_SIZE(gains); b++)
-	for (t = 0; t < ARRAY_SIZE(targets); t++)
-	for (n = 0; n < ARRAY_SIZE(delays); n++)
-	for (l = 0; l < 16; l += 3)	/* those that fit into prev */
-	for (p = 0; p < ARRAY_SIZE(bases); p++)
-	for (e = 0; e < ARRAY_SIZE(periods); e++) {
+	for_each(gain, gains)
+	for_each(row, gains)
+	for_each(target, targets)
+	for_each(delay, delays)
+	for (unsigned int l = 0; l < 16; l += 3)	/* those that fit into prev */
+	for_each(base, bases)
+	for_each(period, periods) {
 		struct pi_case c = pi_default();
 
-		c.cfg.alpha = gains[a];
-		c.cfg.beta = gains[b];
-		c.cfg.target_us = targets[t];
-		c.cur_ns = delays[n];
+		c.cfg.alpha = *gain;
+		c.cfg.beta = *row;
+		c.cfg.target_us = *target;
+		c.cur_ns = *delay;
 		c.prev_ns = delays[l];
-		c.base = bases[p];
-		c.elapsed_ns = periods[e] * 16 * MS;
+		c.base = *base;
+		c.elapsed_ns = *period * 16 * MS;
 		pi_check(&c);
 	}
 }
 
-static void pi_time_scales_integral_term_only(void)
+UNIT_TEST(pi_time_scales_integral_term_only)
 {
 	struct pi_case c = pi_default();
-	u32 n;
 
 	c.base = ONE / 4;
-	for (n = 1; n <= 8; n++) {
+	for (u32 n = 1; n <= 8; n++) {
 		c.elapsed_ns = n * 16 * MS;
 		/* proportional alone: at the target */
 		c.cur_ns = 15 * MS;
@@ -157,19 +150,17 @@ static void pi_time_scales_integral_term_only(void)
 			   ONE / 4 - ONE * 819 / 25600, 3);
 		/* integral alone: no change */
 		c.cur_ns = c.prev_ns;
-		CHECK_NEAR(pi_update(&c), ONE / 4 + n * (ONE * 41 / 25600),
-			   2 * n + 2);
+		CHECK_NEAR(pi_update(&c), ONE / 4 + n * (ONE * 41 / 25600), 2 * n + 2);
 	}
 }
 
-static void pi_late_update_counts_for_eight_periods_at_most(void)
+UNIT_TEST(pi_late_update_counts_for_eight_periods_at_most)
 {
 	static const u64 late[] = {
 		8 * 16 * MS + 1, 9 * 16 * MS, SEC, 4294967296ULL, 3600 * SEC,
 		1ULL << 47, (1ULL << 47) + 1, 1ULL << 48, 1ULL << 62, 1ULL << 63,
 	};
 	struct pi_case c = pi_default();
-	unsigned int i;
 	u64 want;
 
 	c.base = ONE / 4;
@@ -177,26 +168,24 @@ static void pi_late_update_counts_for_eight_periods_at_most(void)
 	c.prev_ns = 20 * MS;
 	c.elapsed_ns = 8 * 16 * MS;
 	want = pi_update(&c);
-	CHECK_NEAR(want, ONE / 4 + 8 * (ONE * 41 / 25600) + ONE * 819 / 51200,
-		   30);
-	for (i = 0; i < ARRAY_SIZE(late); i++) {
-		c.elapsed_ns = late[i];
+	CHECK_NEAR(want, ONE / 4 + 8 * (ONE * 41 / 25600) + ONE * 819 / 51200, 30);
+	for_each(row, late) {
+		c.elapsed_ns = *row;
 		CHECK_EQ(pi_update(&c), want);
 	}
 }
 
 /* C1: with the default gains mainline wraps at a rise of 300 ms, to 0.5 %. */
-static void pi_jump_up_saturates_at_one(void)
+UNIT_TEST(pi_jump_up_saturates_at_one)
 {
 	static const u64 jumps[] = {
 		300 * MS, 320 * MS, 400 * MS, SEC, U32_MAX, U32_MAX + 1ULL,
 		5 * SEC, 600 * SEC, UINT64_MAX,
 	};
 	struct pi_case c = pi_default();
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(jumps); i++) {
-		c.cur_ns = jumps[i];
+	for_each(jump, jumps) {
+		c.cur_ns = *jump;
 		for (c.base = 0; c.base <= ONE; c.base += ONE / 8)
 			CHECK_EQ(pi_update(&c), ONE);
 	}
@@ -206,7 +195,7 @@ static void pi_jump_up_saturates_at_one(void)
 	CHECK(pi_update(&c) < ONE, "saturates at 298 ms");
 }
 
-static void pi_jump_down_saturates_at_zero(void)
+UNIT_TEST(pi_jump_down_saturates_at_zero)
 {
 	struct pi_case c = pi_default();
 
@@ -222,7 +211,7 @@ static void pi_jump_down_saturates_at_zero(void)
 }
 
 /* "max_rtt 1ms": alpha 33.3 Hz, beta 300 Hz; mainline wraps at 3.2 ms. */
-static void pi_jump_with_gains_for_1_ms_saturates(void)
+UNIT_TEST(pi_jump_with_gains_for_1_ms_saturates)
 {
 	struct pi_case c = pi_default();
 
@@ -231,21 +220,19 @@ static void pi_jump_with_gains_for_1_ms_saturates(void)
 	c.cfg.target_us = 333;
 	c.cfg.tupdate_us = 333;
 	c.elapsed_ns = 333000;
-	for (c.cur_ns = 3400000; c.cur_ns < 5 * SEC;
-	     c.cur_ns += c.cur_ns / 7) {
+	for (c.cur_ns = 3400000; c.cur_ns < 5 * SEC; c.cur_ns += c.cur_ns / 7) {
 		c.base = 0;
 		c.prev_ns = 0;
 		CHECK_EQ(pi_update(&c), ONE);
 	}
-	for (c.prev_ns = 3400000; c.prev_ns < 3 * SEC;
-	     c.prev_ns += c.prev_ns / 7) {
+	for (c.prev_ns = 3400000; c.prev_ns < 3 * SEC; c.prev_ns += c.prev_ns / 7) {
 		c.base = ONE;
 		c.cur_ns = 0;
 		CHECK_EQ(pi_update(&c), 0);
 	}
 }
 
-static void pi_largest_gains_and_jumps_saturate(void)
+UNIT_TEST(pi_largest_gains_and_jumps_saturate)
 {
 	struct pi_case c = pi_default();
 
@@ -270,11 +257,9 @@ static void pi_largest_gains_and_jumps_saturate(void)
 	CHECK_EQ(pi_update(&c), ONE);
 }
 
-static void pi_more_delay_never_lowers_probability(void)
+UNIT_TEST(pi_more_delay_never_lowers_probability)
 {
-	int i, j;
-
-	for (i = 0; i < 10000; i++) {
+	for (int i = 0; i < 10000; i++) {
 		struct pi_case c = pi_default();
 		u64 last = 0;
 
@@ -285,7 +270,7 @@ static void pi_more_delay_never_lowers_probability(void)
 		c.base = unit_any_q32();
 		c.prev_ns = unit_any(0, U32_MAX);
 		c.cur_ns = 0;
-		for (j = 0; j < 20; j++) {
+		for (int j = 0; j < 20; j++) {
 			u64 got = pi_update(&c);
 
 			CHECK(got >= last, "%llu after %llu at %llu ns",
@@ -296,7 +281,7 @@ static void pi_more_delay_never_lowers_probability(void)
 	}
 }
 
-static void pi_below_target_decays_to_zero_and_stays(void)
+UNIT_TEST(pi_below_target_decays_to_zero_and_stays)
 {
 	struct dualpi2_params p = unit_params_k(2);
 	struct dualpi2_vars v = unit_vars(&p);
@@ -325,7 +310,7 @@ static void pi_below_target_decays_to_zero_and_stays(void)
 }
 
 /* Smallest gains and target: the step must not be rounded to nothing. */
-static void pi_smallest_gain_still_decays(void)
+UNIT_TEST(pi_smallest_gain_still_decays)
 {
 	struct pi_case c = pi_default();
 
@@ -341,76 +326,63 @@ static void pi_smallest_gain_still_decays(void)
 	CHECK_NEAR(pi_update(&c), 17, 1);
 }
 
-static void pi_is_due_after_tupdate(void)
+UNIT_TEST(pi_is_due_after_tupdate)
 {
 	static const u64 bases[] = { 0, 5, U32_MAX - 7, 1ULL << 40, 1ULL << 63 };
 	struct dualpi2_params p = unit_params_k(2);
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(bases); i++) {
+	for_each(base, bases) {
 		struct dualpi2_vars v = unit_vars(&p);
 
-		v.updated_ns = bases[i];
-		dualpi2_vars_derive(&p, &v, bases[i]);
-		CHECK(!dualpi2_pi_is_due(&v, bases[i]), "at once");
-		CHECK(!dualpi2_pi_is_due(&v, bases[i] + 16 * MS - 1),
-		      "too early");
-		CHECK(dualpi2_pi_is_due(&v, bases[i] + 16 * MS), "not");
-		CHECK(dualpi2_pi_is_due(&v, bases[i] + U32_MAX + 1), "not");
-		CHECK(dualpi2_pi_is_due(&v, bases[i] + (1ULL << 62)), "not");
+		v.updated_ns = *base;
+		dualpi2_vars_derive(&p, &v, *base);
+		CHECK(!dualpi2_pi_is_due(&v, *base), "at once");
+		CHECK(!dualpi2_pi_is_due(&v, *base + 16 * MS - 1), "too early");
+		CHECK(dualpi2_pi_is_due(&v, *base + 16 * MS), "not");
+		CHECK(dualpi2_pi_is_due(&v, *base + U32_MAX + 1), "not");
+		CHECK(dualpi2_pi_is_due(&v, *base + (1ULL << 62)), "not");
 	}
 }
 
-static void pi_ratio_is_elapsed_over_tupdate(void)
+UNIT_TEST(pi_ratio_is_elapsed_over_tupdate)
 {
-	int i;
-
-	for (i = 0; i < 100000; i++) {
-		struct dualpi2_config cfg = unit_config();
-		struct dualpi2_params p;
-		struct dualpi2_vars v;
+	for (int i = 0; i < 100000; i++) {
 		u64 elapsed = unit_any(0, 1ULL << 46);
 		u32 max = unit_any(1, U32_MAX);
 		long double want;
+		struct dualpi2_params p =
+			UNIT_PARAMS(cfg.tupdate_us = unit_any(100, DUALPI2_TIME_MAX_US));
+		struct dualpi2_vars v = unit_vars(&p);
 
-		cfg.tupdate_us = unit_any(100, DUALPI2_TIME_MAX_US);
-		p = unit_params(&cfg);
-		v = unit_vars(&p);
 		v.updated_ns = unit_rnd();
 		want = floorl(elapsed * 65536.0L / p.tupdate_ns);
 		if (want > max)
 			want = max;
-		CHECK_EQ(dualpi2_ratio(&p, &v, v.updated_ns + elapsed, max),
-			 (u64)want);
+		CHECK_EQ(dualpi2_ratio(&p, &v, v.updated_ns + elapsed, max), (u64)want);
 	}
 }
 
 /* An idle gap of n periods equals n updates that find a delay of 0.  Per period
  * the result may differ by 1 (rounding).
  */
-static void idle_catch_up_equals_periodic_updates(void)
+UNIT_TEST(idle_catch_up_equals_periodic_updates)
 {
-	int i;
-
-	for (i = 0; i < 3000; i++) {
-		struct dualpi2_config cfg = unit_config();
+	for (int i = 0; i < 3000; i++) {
 		struct dualpi2_vars one, many;
-		struct dualpi2_params p;
 		u32 n = unit_any(1, 2000), j;
 		long double want;
+		struct dualpi2_config cfg =
+			UNIT_CONFIG(cfg.alpha = unit_any(1, i & 1 ? 1000 : DUALPI2_GAIN_MAX),
+				    cfg.beta = unit_any(1, i & 1 ? 10000 : DUALPI2_GAIN_MAX),
+				    cfg.target_us = unit_any(1, i & 1 ? 20000 : DUALPI2_TIME_MAX_US));
+		struct dualpi2_params p = unit_params(&cfg);
 
-		cfg.alpha = unit_any(1, i & 1 ? 1000 : DUALPI2_GAIN_MAX);
-		cfg.beta = unit_any(1, i & 1 ? 10000 : DUALPI2_GAIN_MAX);
-		cfg.target_us = unit_any(1, i & 1 ? 20000 :
-						    DUALPI2_TIME_MAX_US);
-		p = unit_params(&cfg);
 		many = unit_vars(&p);
 		many.base_q32 = unit_any_q32();
 		many.delay_ns = unit_any(0, 50 * MS);
 		dualpi2_vars_derive(&p, &many, 0);
 		one = many;
-		want = many.base_q32 -
-		       cfg.beta / 256.0L * many.delay_ns * 4.294967296L -
+		want = many.base_q32 - cfg.beta / 256.0L * many.delay_ns * 4.294967296L -
 		       n * (cfg.alpha / 256.0L) * p.target_ns * 4.294967296L;
 		for (j = 1; j <= n; j++)
 			dualpi2_pi_update(&p, &many, 0, j * (16 * MS));
@@ -418,28 +390,25 @@ static void idle_catch_up_equals_periodic_updates(void)
 		CHECK_NEAR(one.base_q32, many.base_q32, n);
 		if (want < 0)
 			want = 0;
-		CHECK(fabsl(one.base_q32 - want) <=
-		      2 + 2 + n * (p.target_ns / (1 << 25) + 2.0L),
+		CHECK(fabsl(one.base_q32 - want) <= 2 + 2 + n * (p.target_ns / (1 << 25) + 2.0L),
 		      "%llu, want %.1Lf", (ull)one.base_q32, want);
 		CHECK_EQ(one.delay_ns, 0);
 		CHECK_EQ(one.updated_ns, n * (16 * MS));
 		/* it takes the first update for the end, p' may last longer */
 		CHECK(!one.overload || many.overload, "overload goes on");
-		CHECK_EQ(one.coupled_q32,
-			 one.base_q32 < ONE / 2 ? one.base_q32 * 2 : ONE);
+		CHECK_EQ(one.coupled_q32, one.base_q32 < ONE / 2 ? one.base_q32 * 2 : ONE);
 	}
 }
 
 /* Default: 1 / (41/256 Hz * 15 ms) = 416.3 periods = 6.66 s from p' = 1. */
-static void idle_takes_any_probability_to_zero(void)
+UNIT_TEST(idle_takes_any_probability_to_zero)
 {
 	struct dualpi2_params p = unit_params_k(2);
 	struct dualpi2_vars v = unit_vars(&p);
 
 	v.base_q32 = ONE;
 	dualpi2_pi_idle(&p, &v, 416 * 16 * MS);
-	CHECK(v.base_q32 > 0 && v.base_q32 < ONE / 1000, "%llu",
-	      (ull)v.base_q32);
+	CHECK(v.base_q32 > 0 && v.base_q32 < ONE / 1000, "%llu", (ull)v.base_q32);
 	v = unit_vars(&p);
 	v.base_q32 = ONE;
 	dualpi2_pi_idle(&p, &v, 417 * 16 * MS);
@@ -448,27 +417,21 @@ static void idle_takes_any_probability_to_zero(void)
 	CHECK_EQ(v.classic_q32, 0);
 }
 
-static void idle_repeated_reaches_zero_with_any_gains(void)
+UNIT_TEST(idle_repeated_reaches_zero_with_any_gains)
 {
 	static const u32 gains[] = { 1, 41, DUALPI2_GAIN_MAX };
 	static const u32 targets[] = { 1, 100, 15000, DUALPI2_TIME_MAX_US };
 	static const u32 tupdates[] = { 100, 16000, DUALPI2_TIME_MAX_US };
-	unsigned int a, t, u;
 
-	for (a = 0; a < ARRAY_SIZE(gains); a++)
-	for (t = 0; t < ARRAY_SIZE(targets); t++)
-	for (u = 0; u < ARRAY_SIZE(tupdates); u++) {
-		struct dualpi2_config cfg = unit_config();
-		struct dualpi2_params p;
-		struct dualpi2_vars v;
+	for_each(gain, gains)
+	for_each(target, targets)
+	for_each(tupdate, tupdates) {
 		u64 now = 0;
 		int n = 0;
+		struct dualpi2_params p = UNIT_PARAMS(cfg.alpha = *gain, cfg.target_us = *target,
+						      cfg.tupdate_us = *tupdate);
+		struct dualpi2_vars v = unit_vars(&p);
 
-		cfg.alpha = gains[a];
-		cfg.target_us = targets[t];
-		cfg.tupdate_us = tupdates[u];
-		p = unit_params(&cfg);
-		v = unit_vars(&p);
 		v.base_q32 = ONE;
 		/* 1/256 Hz * 1 us: 2^28 periods, at 2^15 a time at least */
 		while (v.base_q32) {
@@ -482,10 +445,8 @@ static void idle_repeated_reaches_zero_with_any_gains(void)
 	}
 }
 
-/* 4.3 s, 71 min, 49.7 days, 292 years: where u32 of ns and us and s64 of ns
- * would wrap.
- */
-static void idle_huge_gaps_do_no_harm(void)
+/* 4.3 s, 71 min, 49.7 days, 292 years: where u32 of ns and us and s64 of ns would wrap. */
+UNIT_TEST(idle_huge_gaps_do_no_harm)
 {
 	static const u64 gaps[] = {
 		4294967295ULL, 4294967296ULL, 4294967297ULL,
@@ -494,34 +455,29 @@ static void idle_huge_gaps_do_no_harm(void)
 		(1ULL << 47) - 1, 1ULL << 47, (1ULL << 48) + 5, 1ULL << 62,
 		(1ULL << 63) - 1, 1ULL << 63, (1ULL << 63) + 1,
 	};
-	unsigned int i, j, k;
 
-	for (i = 0; i < ARRAY_SIZE(gaps); i++)
-	for (j = 0; j < 2; j++)
-	for (k = 0; k < 3; k++) {
+	for_each(gap, gaps)
+	for (unsigned int j = 0; j < 2; j++)
+	for (unsigned int k = 0; k < 3; k++) {
 		static const u32 alphas[] = { 41, 100000, DUALPI2_GAIN_MAX };
-		struct dualpi2_config cfg = unit_config();
-		struct dualpi2_params p;
-		struct dualpi2_vars v;
 		u64 start = j ? 12345 : UINT64_MAX / 4;
-		u64 now = start + gaps[i];
+		u64 now = start + *gap;
 		bool hold;
+		struct dualpi2_params p = UNIT_PARAMS(cfg.alpha = alphas[k]);
+		struct dualpi2_vars v = unit_vars(&p);
 
-		cfg.alpha = alphas[k];
-		p = unit_params(&cfg);
-		v = unit_vars(&p);
 		v.updated_ns = start;
 		v.base_q32 = ONE;
 		v.delay_ns = 15 * MS;
 		dualpi2_vars_derive(&p, &v, start);
 		CHECK(dualpi2_pi_is_due(&v, now), "not due");
 		dualpi2_pi_idle(&p, &v, now);
-		if (gaps[i] > 10 * SEC || k)
+		if (*gap > 10 * SEC || k)
 			CHECK_EQ(v.base_q32, 0);
 		else	/* 1 - 4.29 s / 16 ms * alpha * target - beta * 15 ms */
 			CHECK_NEAR(v.base_q32, 0.3071L * ONE, ONE / 2000);
 		CHECK_EQ(v.updated_ns, now);
-		hold = gaps[i] < (1 + DUALPI2_OVERLOAD_HOLD) * 16 * MS;
+		hold = *gap < (1 + DUALPI2_OVERLOAD_HOLD) * 16 * MS;
 		CHECK_EQ(v.overload, v.base_q32 >= p.enter_q32 || hold);
 		/* the next periods are ordinary ones */
 		CHECK(!dualpi2_pi_is_due(&v, now + 16 * MS - 1), "due");
@@ -531,20 +487,19 @@ static void idle_huge_gaps_do_no_harm(void)
 	}
 }
 
-static void idle_from_zero_stays_zero(void)
+UNIT_TEST(idle_from_zero_stays_zero)
 {
 	struct dualpi2_params p = unit_params_k(2);
 	struct dualpi2_vars v = unit_vars(&p);
-	int i;
 
-	for (i = 0; i < 64; i++) {
+	for (int i = 0; i < 64; i++) {
 		dualpi2_pi_idle(&p, &v, v.updated_ns + (1ULL << i) / 4);
 		CHECK_EQ(v.base_q32, 0);
 	}
 }
 
 /* After whatever time 2^32 - 1 of 2^16 parts of a period count, no more. */
-static void pi_idle_counts_65535_periods_at_most(void)
+UNIT_TEST(pi_idle_counts_65535_periods_at_most)
 {
 	struct dualpi2_config cfg = unit_config();
 	struct dualpi2_params p;
@@ -564,7 +519,7 @@ static void pi_idle_counts_65535_periods_at_most(void)
 }
 
 /* and is quiet until then */
-static void pi_begins_at_zero_and_is_due_after_tupdate(void)
+UNIT_TEST(pi_begins_at_zero_and_is_due_after_tupdate)
 {
 	struct dualpi2_params p = unit_params_k(2);
 	struct dualpi2_vars v;
@@ -581,263 +536,3 @@ static void pi_begins_at_zero_and_is_due_after_tupdate(void)
 	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, SEC, 0), "C");
 	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 0), "L");
 }
-
-/* ---- slow links ---- */
-
-/* Serialization time of a packet, at most 1514 bytes. */
-static long double target_packet_ns(u64 ns_per_byte_q20, u32 mtu_bytes)
-{
-	return (long double)ns_per_byte_q20 / (1 << 20) *
-	       (mtu_bytes > 1514 ? 1514 : mtu_bytes);
-}
-
-static void target_of(const struct dualpi2_params *p, struct dualpi2_vars *v,
-		      u64 bit_per_s)
-{
-	dualpi2_set_target(p, v, dualpi2_ns_per_byte_q20(bit_per_s / 8), 1514);
-}
-
-/* Default of 15 ms: 2.5 times 12112 bits less 15 ms, from 1.01 Mbit/s down. */
-static void target_rises_on_slow_links(void)
-{
-	static const struct { u64 bit_per_s, packet_us, target_us; } rows[] = {
-		{ 8000, 1514000, 3770000 },
-		{ 64000, 189250, 458125 },
-		{ 128000, 94625, 221562 },
-		{ 256000, 47312, 103281 },
-		{ 1000000, 12112, 15280 },
-		{ 1010000, 11992, 15000 },
-		{ 2000000, 6056, 15000 },
-		{ 1000000000, 12, 15000 },
-		{ 1000000000000, 0, 15000 },
-	};
-	struct dualpi2_params p = unit_params_k(2);
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct dualpi2_vars v = unit_vars(&p);
-
-		target_of(&p, &v, rows[i].bit_per_s);
-		CHECK_EQ(v.packet_ns / 1000, rows[i].packet_us);
-		CHECK_EQ(v.target_ns / 1000, rows[i].target_us);
-		CHECK_EQ(!v.delay_scale_q32, rows[i].target_us == 15000);
-	}
-}
-
-/* T of 12 ms is 0.8 of 15 ms, where 2.5 T less the target is the target. */
-static void target_is_the_same_up_to_four_fifths_of_it(void)
-{
-	static const struct { u64 extra_q20; u32 packet_ns, target_ns; } rows[] = {
-		{ 0, 12000000, 15000000 },
-		{ 1 << 18, 12000001, 15000002 },
-		{ 1 << 19, 12000002, 15000005 },
-		{ 1 << 20, 12000004, 15000010 },
-	};
-	struct dualpi2_params p = unit_params_k(2);
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct dualpi2_vars v = unit_vars(&p);
-
-		/* 4 bytes at 3 ms each */
-		dualpi2_set_target(&p, &v, (3 * MS << 20) + rows[i].extra_q20, 4);
-		CHECK_EQ(v.packet_ns, rows[i].packet_ns);
-		CHECK_EQ(v.target_ns, rows[i].target_ns);
-		if (i)
-			CHECK_EQ(v.delay_scale_q32,
-				 15 * MS * ONE / rows[i].target_ns);
-		else
-			CHECK_EQ(v.delay_scale_q32, 0);
-	}
-}
-
-static void target_of_any_rate_matches_definition(void)
-{
-	int i;
-
-	for (i = 0; i < 100000; i++) {
-		struct dualpi2_config cfg = unit_config();
-		u64 ns_per_byte_q20 = unit_any(1, 1ULL << 42);
-		u32 mtu = i & 1 ? unit_any(1, U32_MAX) : 1514;
-		long double packet, want, scale;
-		struct dualpi2_params p;
-		struct dualpi2_vars v;
-
-		cfg.target_us = unit_any(1, DUALPI2_TIME_MAX_US);
-		p = unit_params(&cfg);
-		v = unit_vars(&p);
-		dualpi2_set_target(&p, &v, ns_per_byte_q20, mtu);
-		packet = target_packet_ns(ns_per_byte_q20, mtu);
-		CHECK(fabsl(v.packet_ns - fminl(packet, U32_MAX)) < 1,
-		      "%u, want %Lf", v.packet_ns, packet);
-		want = fmaxl(p.target_ns, 2.5L * packet - p.target_ns);
-		want = fminl(want, U32_MAX);
-		CHECK(fabsl(v.target_ns - want) < 3.5L, "%u, want %Lf",
-		      v.target_ns, want);
-		if (v.target_ns == p.target_ns) {
-			CHECK_EQ(v.delay_scale_q32, 0);
-			continue;
-		}
-		CHECK(v.target_ns > p.target_ns, "%u, below %u", v.target_ns,
-		      p.target_ns);
-		scale = (long double)p.target_ns / v.target_ns * ONE;
-		CHECK(v.delay_scale_q32 && v.delay_scale_q32 <= scale &&
-		      v.delay_scale_q32 > scale - 1,
-		      "%u, want %Lf", v.delay_scale_q32, scale);
-	}
-}
-
-static void target_beyond_32_bits_is_the_greatest(void)
-{
-	struct dualpi2_params p = unit_params_k(2);
-	struct dualpi2_vars v = unit_vars(&p);
-
-	/* 1.724 s a packet are 4.295 s, and 15 ms less */
-	dualpi2_set_target(&p, &v, 1720000ULL << 20, 1000);
-	CHECK_EQ(v.target_ns, 4285000000);
-	dualpi2_set_target(&p, &v, 1730000ULL << 20, 1000);
-	CHECK_EQ(v.target_ns, U32_MAX);
-	CHECK_EQ(v.packet_ns, 1730000000);
-	dualpi2_set_target(&p, &v, 4000000ULL << 20, 1514);
-	CHECK_EQ(v.target_ns, U32_MAX);
-	CHECK_EQ(v.packet_ns, U32_MAX);
-	/* 15 ms over that, in 2^-32 */
-	CHECK_EQ(v.delay_scale_q32, 15000000);
-}
-
-static void target_of_an_unknown_rate_is_the_option(void)
-{
-	struct dualpi2_params p = unit_params_k(2);
-	struct dualpi2_vars v = unit_vars(&p);
-
-	target_of(&p, &v, 64000);
-	CHECK(v.target_ns > p.target_ns && v.delay_scale_q32, "no effect");
-	/* A reset keeps what is known of the link. */
-	dualpi2_vars_init(&p, &v, 1514, SEC);
-	CHECK_EQ(v.target_ns / 1000, 458125);
-	CHECK_EQ(v.packet_ns / 1000, 189250);
-	CHECK_EQ(v.delay_scale_q32, 15 * MS * ONE / v.target_ns);
-	dualpi2_set_target(&p, &v, 0, 1514);
-	CHECK_EQ(v.target_ns, p.target_ns);
-	CHECK_EQ(v.delay_scale_q32, 0);
-	CHECK_EQ(v.packet_ns, U32_MAX);
-}
-
-/* With the target raised by a factor and both gains lowered by it. */
-static void target_raised_lowers_the_gains_as_much(void)
-{
-	int i;
-
-	for (i = 0; i < 100000; i++) {
-		struct dualpi2_config cfg = unit_config();
-		u64 cur = unit_any(0, 1ULL << 34), last = unit_any(0, 1ULL << 34);
-		long double once, twice, scale, tol, sum;
-		u64 periods = unit_between(1, 8);
-		struct dualpi2_params p;
-		struct dualpi2_vars v;
-
-		cfg.alpha = unit_any(1, 1000);
-		cfg.beta = unit_any(1, 10000);
-		cfg.target_us = unit_any(1000, 1000000);
-		p = unit_params(&cfg);
-		v = unit_vars(&p);
-		dualpi2_set_target(&p, &v, unit_any(1, 1ULL << 40), 1514);
-		scale = (long double)p.target_ns / v.target_ns;
-		/* The greatest delay that counts is the same as it was. */
-		if (cur * scale > U32_MAX || last * scale > U32_MAX)
-			continue;
-		v.base_q32 = unit_any_q32();
-		v.delay_ns = last;
-		v.packet_ns = 0;
-		once = cfg.alpha / 256.0L * 4.294967296L * scale;
-		twice = cfg.beta / 256.0L * 4.294967296L * scale;
-		sum = v.base_q32 +
-		      once * ((long double)cur - v.target_ns) * periods +
-		      twice * ((long double)cur - last);
-		sum = sum < 0 ? 0 : sum > ONE ? ONE : sum;
-		/* A scaled delay is off by 1 ns, and by 4 for 2^34 / 2^32. */
-		tol = (once * periods + 2 * twice) / scale * 5 +
-		      (periods + 1) * ((cur + last) * scale + p.target_ns) /
-		      (1 << 25) + 20;
-		dualpi2_pi_update(&p, &v, cur, periods * 16 * MS);
-		CHECK(fabsl(v.base_q32 - sum) <= tol,
-		      "got %llu, want %.1Lf +- %.1Lf", (ull)v.base_q32, sum, tol);
-	}
-}
-
-/* 20 s at 64 kbit/s are 655 ms where the target is 15 ms: less than 4.29 s. */
-static void target_raised_has_room_for_longer_delays(void)
-{
-	struct dualpi2_params p = unit_params_k(2);
-	struct dualpi2_vars v = unit_vars(&p);
-
-	target_of(&p, &v, 64000);
-	CHECK_NEAR(dualpi2_scaled_ns(&v, 20 * SEC), 654843110, 5);
-	CHECK_NEAR(dualpi2_scaled_ns(&v, v.target_ns), 15 * MS, 1);
-	CHECK_EQ(dualpi2_scaled_ns(&v, 140 * SEC), U32_MAX);
-	CHECK_EQ(dualpi2_scaled_ns(&v, UINT64_MAX), U32_MAX);
-	dualpi2_set_target(&p, &v, 0, 1514);
-	CHECK_EQ(dualpi2_scaled_ns(&v, U32_MAX), U32_MAX);
-	CHECK_EQ(dualpi2_scaled_ns(&v, U32_MAX - 1), U32_MAX - 1);
-	CHECK_EQ(dualpi2_scaled_ns(&v, UINT64_MAX), U32_MAX);
-}
-
-/* Another rate, or the first one, with the same delay: the proportional term is 0,
- * and p' moves by the integral term alone.
- */
-static void target_that_changes_makes_no_step(void)
-{
-	static const u64 rates[] = { 0, 64000, 1000000, 128000, 64000, 0, 256000,
-				     10000000, 8000, 0 };
-	struct dualpi2_params p = unit_params_k(2);
-	struct dualpi2_vars v = unit_vars(&p);
-	u64 now = 0, delay_ns = 400 * MS;
-	unsigned int i;
-
-	target_of(&p, &v, 0);
-	v.delay_ns = delay_ns;
-	for (i = 0; i < ARRAY_SIZE(rates); i++) {
-		long double want = ONE / 4;
-
-		target_of(&p, &v, rates[i]);
-		v.base_q32 = ONE / 4;
-		now += 16 * MS;
-		/* 0.16 Hz times the delay above the target */
-		want += 41 / 256.0L * 4.294967296L * 15 * MS *
-			((long double)delay_ns / v.target_ns - 1);
-		dualpi2_pi_update(&p, &v, delay_ns, now);
-		CHECK_NEAR(v.base_q32, want, 40);
-	}
-}
-
-static const struct unit_test pi_tests[] = {
-	TEST(pi_vectors_match),
-	TEST(pi_random_inputs_match_formula),
-	TEST(pi_edge_inputs_match_formula),
-	TEST(pi_time_scales_integral_term_only),
-	TEST(pi_late_update_counts_for_eight_periods_at_most),
-	TEST(pi_jump_up_saturates_at_one),
-	TEST(pi_jump_down_saturates_at_zero),
-	TEST(pi_jump_with_gains_for_1_ms_saturates),
-	TEST(pi_largest_gains_and_jumps_saturate),
-	TEST(pi_more_delay_never_lowers_probability),
-	TEST(pi_below_target_decays_to_zero_and_stays),
-	TEST(pi_smallest_gain_still_decays),
-	TEST(pi_is_due_after_tupdate),
-	TEST(pi_ratio_is_elapsed_over_tupdate),
-	TEST(idle_catch_up_equals_periodic_updates),
-	TEST(idle_takes_any_probability_to_zero),
-	TEST(idle_repeated_reaches_zero_with_any_gains),
-	TEST(idle_huge_gaps_do_no_harm),
-	TEST(idle_from_zero_stays_zero),
-	TEST(pi_idle_counts_65535_periods_at_most),
-	TEST(pi_begins_at_zero_and_is_due_after_tupdate),
-	TEST(target_rises_on_slow_links),
-	TEST(target_is_the_same_up_to_four_fifths_of_it),
-	TEST(target_of_any_rate_matches_definition),
-	TEST(target_beyond_32_bits_is_the_greatest),
-	TEST(target_of_an_unknown_rate_is_the_option),
-	TEST(target_raised_lowers_the_gains_as_much),
-	TEST(target_raised_has_room_for_longer_delays),
-	TEST(target_that_changes_makes_no_step),
-};

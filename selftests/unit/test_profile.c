@@ -31,8 +31,7 @@ static const struct profile_row profile_rows[] = {
 	/* L4S */
 	{ 'L', '1', '.', 'y', 'n', DUALPI2_L_SCALABLE },
 	{ 'L', 'e', '.', 'y', 'n', DUALPI2_L_SCALABLE },
-	/* ECT(0): mark with a Classic probability (R26), unless the user says
-	 * that it is scalable
+	/* ECT(0): mark with a Classic probability (R26), unless the user says that it is scalable
 	 */
 	{ 'L', '0', '1', 'y', 'n', DUALPI2_L_MARK },
 	{ 'L', '0', 'o', 'y', 'n', DUALPI2_L_SCALABLE },
@@ -60,11 +59,9 @@ static unsigned int profile_check(const struct profile_row *row)
 		struct dualpi2_config cfg = unit_config();
 		enum dualpi2_profile got;
 
-		if (row->queue != "CL"[queue] ||
-		    (row->ecn != '.' && row->ecn != ecns[ecn]) ||
-		    (row->mask == 'o' && !(mask & 2)) ||
-		    (row->mask != 'o' && row->mask != '.' &&
-		     row->mask != (char)('0' + mask)) ||
+		if (row->queue != "CL"[queue] || (row->ecn != '.' && row->ecn != ecns[ecn]) ||
+		    (row->mask == 'o' && !(mask & 2)) || (row->mask != 'o' && row->mask != '.' &&
+							  row->mask != (char)('0' + mask)) ||
 		    (row->l4s != '.' && row->l4s != "ny"[l4s]) ||
 		    (row->unmarked != '.' && row->unmarked != "ny"[unmarked]))
 			continue;
@@ -74,83 +71,66 @@ static unsigned int profile_check(const struct profile_row *row)
 		got = dualpi2_profile(&cfg, queue, ecn, unmarked);
 		CHECK(got == row->want,
 		      "queue %c, codepoint %c, mask %u, l4s %u, unmarked %u: got %u, want %u",
-		      "CL"[queue], ecns[ecn], mask, l4s, unmarked, got,
-		      row->want);
+		      "CL"[queue], ecns[ecn], mask, l4s, unmarked, got, row->want);
 	}
 	return cases;
 }
 
-static void profile_every_combination_follows_rfc(void)
+UNIT_TEST(profile_every_combination_follows_rfc)
 {
-	unsigned int i, cases = 0;
+	unsigned int cases = 0;
 
 	CHECK_EQ(DUALPI2_ECN_NOT_ECT, 0);	/* as in the IP header */
 	CHECK_EQ(DUALPI2_ECN_ECT1, 1);
 	CHECK_EQ(DUALPI2_ECN_ECT0, 2);
 	CHECK_EQ(DUALPI2_ECN_CE, 3);
-	for (i = 0; i < ARRAY_SIZE(profile_rows); i++)
-		cases += profile_check(&profile_rows[i]);
+	for_each(profile_row, profile_rows)
+		cases += profile_check(profile_row);
 	/* 2 queues, 4 codepoints, 3 masks, l4s, unmarked; without CE (3 masks)
 	 * and ECT(0) (2 masks) in L with L4S disabled, see below
 	 */
 	CHECK_EQ(cases, 2 * 4 * 3 * 2 * 2 - 3 - 2);
 }
 
-static void profile_l4s_disabled_leaves_nothing_scalable_in_l(void)
+UNIT_TEST(profile_l4s_disabled_leaves_nothing_scalable_in_l)
 {
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(profile_l4s_off_rows); i++)
-		profile_check(&profile_l4s_off_rows[i]);
+	for_each(profile_l4s_off_row, profile_l4s_off_rows)
+		profile_check(profile_l4s_off_row);
 }
 
-static void queue_every_codepoint_follows_mask(void)
+UNIT_TEST(queue_every_codepoint_follows_mask)
 {
 	/* by mask 1..3: is L; Not-ECT, ECT(1), ECT(0), CE */
 	static const char *const want[] = { "CLCL", "CCLL", "CLLL" };
-	unsigned int mask, ecn;
 
-	for (mask = 1; mask <= 3; mask++) {
-		for (ecn = 0; ecn < 4; ecn++) {
+	for (unsigned int mask = 1; mask <= 3; mask++) {
+		for (unsigned int ecn = 0; ecn < 4; ecn++) {
 			struct dualpi2_config cfg = unit_config();
 
 			cfg.ecn_mask = mask;
-			CHECK_EQ("CL"[dualpi2_queue_of_ecn(&cfg, ecn)],
-				 want[mask - 1][ecn]);
+			CHECK_EQ("CL"[dualpi2_queue_of_ecn(&cfg, ecn)], want[mask - 1][ecn]);
 			cfg.l4s = false;
-			CHECK_EQ(dualpi2_queue_of_ecn(&cfg, ecn),
-				 DUALPI2_QUEUE_C);
+			CHECK_EQ(dualpi2_queue_of_ecn(&cfg, ecn), DUALPI2_QUEUE_C);
 		}
 	}
 }
 
 /* What the ECN field alone sends to L is scalable there. */
-static void profile_in_the_queue_of_its_codepoint_is_scalable_or_classic(void)
+UNIT_TEST(profile_in_the_queue_of_its_codepoint_is_scalable_or_classic)
 {
-	unsigned int mask, ecn;
-
-	for (mask = 1; mask <= 3; mask++) {
-		for (ecn = 0; ecn < 4; ecn++) {
+	for (unsigned int mask = 1; mask <= 3; mask++) {
+		for (unsigned int ecn = 0; ecn < 4; ecn++) {
 			struct dualpi2_config cfg = unit_config();
 			enum dualpi2_queue queue;
 
 			cfg.ecn_mask = mask;
 			queue = dualpi2_queue_of_ecn(&cfg, ecn);
 			if (queue == DUALPI2_QUEUE_L)
-				CHECK_EQ(dualpi2_profile(&cfg, queue, ecn,
-							 false),
+				CHECK_EQ(dualpi2_profile(&cfg, queue, ecn, false),
 					 DUALPI2_L_SCALABLE);
 			else if (ecn != DUALPI2_ECN_ECT1)
-				CHECK_EQ(dualpi2_profile(&cfg, queue, ecn,
-							 false),
+				CHECK_EQ(dualpi2_profile(&cfg, queue, ecn, false),
 					 ecn ? DUALPI2_C_MARK : DUALPI2_C_DROP);
 		}
 	}
 }
-
-static const struct unit_test profile_tests[] = {
-	TEST(profile_every_combination_follows_rfc),
-	TEST(profile_l4s_disabled_leaves_nothing_scalable_in_l),
-	TEST(queue_every_codepoint_follows_mask),
-	TEST(profile_in_the_queue_of_its_codepoint_is_scalable_or_classic),
-};

@@ -14,13 +14,11 @@ static struct dualpi2_params sched_params(u32 c_protection_pct)
 
 static u32 sched_weight(u32 c_protection_pct)
 {
-	return c_protection_pct < 1 ? 1 :
-	       c_protection_pct > 99 ? 99 : c_protection_pct;
+	return c_protection_pct < 1 ? 1 : c_protection_pct > 99 ? 99 : c_protection_pct;
 }
 
 /* send one packet, both queues have more */
-static enum dualpi2_queue sched_send(const struct dualpi2_params *p,
-				     struct dualpi2_vars *v,
+static enum dualpi2_queue sched_send(const struct dualpi2_params *p, struct dualpi2_vars *v,
 				     const u32 bytes[DUALPI2_QUEUES])
 {
 	enum dualpi2_queue queue = dualpi2_sched_pick(v, 1, 1);
@@ -29,20 +27,19 @@ static enum dualpi2_queue sched_send(const struct dualpi2_params *p,
 	return queue;
 }
 
-static void sched_pick_is_work_conserving(void)
+UNIT_TEST(sched_pick_is_work_conserving)
 {
 	static const s32 credits[] = {
 		INT32_MIN, -1000000, -1, 0, 1, 1000000, INT32_MAX,
 	};
-	unsigned int i, c, l;
 
-	for (i = 0; i < ARRAY_SIZE(credits); i++) {
+	for_each(credit, credits) {
 		struct dualpi2_params p = unit_params_k(2);
 		struct dualpi2_vars v = unit_vars(&p);
 
-		v.credit = credits[i];
-		for (c = 0; c < 3; c++) {
-			for (l = 0; l < 3; l++) {
+		v.credit = *credit;
+		for (unsigned int c = 0; c < 3; c++) {
+			for (unsigned int l = 0; l < 3; l++) {
 				u32 c_pkts = c == 2 ? U32_MAX : c;
 				u32 l_pkts = l == 2 ? U32_MAX : l;
 				enum dualpi2_queue got;
@@ -51,16 +48,15 @@ static void sched_pick_is_work_conserving(void)
 					continue;
 				got = dualpi2_sched_pick(&v, c_pkts, l_pkts);
 				CHECK(got == DUALPI2_QUEUE_C ? c > 0 : l > 0,
-				      "picks an empty queue, credit %d",
-				      credits[i]);
+				      "picks an empty queue, credit %d", *credit);
 			}
 		}
-		CHECK_EQ(v.credit, credits[i]);
+		CHECK_EQ(v.credit, *credit);
 	}
 }
 
 /* Priority: with as much credit either way it is L4S's turn. */
-static void sched_even_credit_favours_l4s(void)
+UNIT_TEST(sched_even_credit_favours_l4s)
 {
 	struct dualpi2_params p = unit_params_k(2);
 	struct dualpi2_vars v = unit_vars(&p);
@@ -71,29 +67,27 @@ static void sched_even_credit_favours_l4s(void)
 	CHECK_EQ(dualpi2_sched_pick(&v, 1, 1), DUALPI2_QUEUE_C);
 }
 
-static void sched_backlogged_shares_converge_to_the_weights(void)
+UNIT_TEST(sched_backlogged_shares_converge_to_the_weights)
 {
 	static const struct { u32 min, max; } sizes[] = {
 		{ 64, 65535 }, { 1500, 1500 }, { 64, 64 }, { 40, 1514 },
 	};
-	unsigned int pct, i, n;
 
-	for (pct = 0; pct <= 100; pct++)
-	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+	for (unsigned int pct = 0; pct <= 100; pct++)
+	for_each(size, sizes) {
 		struct dualpi2_params p = sched_params(pct);
 		struct dualpi2_vars v = unit_vars(&p);
 		double want = sched_weight(pct), c_pct;
 		u64 sent[DUALPI2_QUEUES] = { 0 };
 		u32 bytes[DUALPI2_QUEUES];
 
-		bytes[0] = unit_between(sizes[i].min, sizes[i].max);
-		bytes[1] = unit_between(sizes[i].min, sizes[i].max);
-		for (n = 0; n < 6000; n++) {
+		bytes[0] = unit_between(size->min, size->max);
+		bytes[1] = unit_between(size->min, size->max);
+		for (unsigned int n = 0; n < 6000; n++) {
 			enum dualpi2_queue queue = sched_send(&p, &v, bytes);
 
 			sent[queue] += bytes[queue];
-			bytes[queue] = unit_between(sizes[i].min,
-						    sizes[i].max);
+			bytes[queue] = unit_between(size->min, size->max);
 		}
 		c_pct = 100.0 * sent[0] / (sent[0] + sent[1]);
 		/* Credit is within 100 of the greatest packet, plus the start:
@@ -106,28 +100,24 @@ static void sched_backlogged_shares_converge_to_the_weights(void)
 }
 
 /* Exactly: |l_weight * C bytes - c_weight * L bytes| is bounded for ever. */
-static void sched_backlogged_shares_never_drift(void)
+UNIT_TEST(sched_backlogged_shares_never_drift)
 {
-	unsigned int pct, n;
-
-	for (pct = 0; pct <= 100; pct += 5) {
+	for (unsigned int pct = 0; pct <= 100; pct += 5) {
 		struct dualpi2_params p = sched_params(pct);
 		struct dualpi2_vars v = unit_vars(&p);
 		s64 start = v.credit, debt = 0;
 		s64 w = sched_weight(pct);
 		u32 bytes[DUALPI2_QUEUES] = { 1500, 1500 };
 
-		for (n = 0; n < 20000; n++) {
+		for (unsigned int n = 0; n < 20000; n++) {
 			enum dualpi2_queue queue = sched_send(&p, &v, bytes);
 
-			debt += queue == DUALPI2_QUEUE_L ?
-				bytes[queue] * w :
+			debt += queue == DUALPI2_QUEUE_L ? bytes[queue] * w :
 				-(s64)bytes[queue] * (100 - w);
 			bytes[queue] = unit_between(64, 65535);
 			CHECK(v.credit == start + debt, "credit %d", v.credit);
 			CHECK(start + debt <= 65535 * 100 &&
-			      start + debt >= -65535 * 100, "credit %d",
-			      v.credit);
+			      start + debt >= -65535 * 100, "credit %d", v.credit);
 		}
 	}
 }
@@ -139,11 +129,9 @@ static void sched_backlogged_shares_never_drift(void)
  * that crosses 0.  From the start, the same with S = MTU and l_weight less
  * c_weight, and not fewer but up to as many.
  */
-static void sched_classic_packet_waits_for_bounded_l4s_bytes(void)
+UNIT_TEST(sched_classic_packet_waits_for_bounded_l4s_bytes)
 {
-	unsigned int pct, n;
-
-	for (pct = 0; pct <= 100; pct++) {
+	for (unsigned int pct = 0; pct <= 100; pct++) {
 		struct dualpi2_params p = sched_params(pct);
 		struct dualpi2_vars v = unit_vars(&p);
 		u32 w = sched_weight(pct), bytes[DUALPI2_QUEUES];
@@ -152,7 +140,7 @@ static void sched_classic_packet_waits_for_bounded_l4s_bytes(void)
 		bytes[0] = unit_between(64, 65535);
 		bytes[1] = unit_between(64, 65535);
 		bound = w < 50 ? 1514 * (100 - 2 * w) / w + 1 : 1;
-		for (n = 0; n < 5000; n++) {
+		for (unsigned int n = 0; n < 5000; n++) {
 			enum dualpi2_queue queue = sched_send(&p, &v, bytes);
 
 			if (queue == DUALPI2_QUEUE_L) {
@@ -162,8 +150,7 @@ static void sched_classic_packet_waits_for_bounded_l4s_bytes(void)
 				since += bytes[queue];
 			} else {
 				/* least integer that is not below S * l / c */
-				bound = (bytes[queue] * (100ULL - w) + w - 1) /
-					w;
+				bound = (bytes[queue] * (100ULL - w) + w - 1) / w;
 				since = 0;
 			}
 			bytes[queue] = unit_between(64, 65535);
@@ -172,11 +159,9 @@ static void sched_classic_packet_waits_for_bounded_l4s_bytes(void)
 }
 
 /* and the mirror image, for c_protection above 50 */
-static void sched_l4s_packet_waits_for_bounded_classic_bytes(void)
+UNIT_TEST(sched_l4s_packet_waits_for_bounded_classic_bytes)
 {
-	unsigned int pct, n;
-
-	for (pct = 0; pct <= 100; pct++) {
+	for (unsigned int pct = 0; pct <= 100; pct++) {
 		struct dualpi2_params p = sched_params(pct);
 		struct dualpi2_vars v = unit_vars(&p);
 		u32 w = sched_weight(pct), bytes[DUALPI2_QUEUES];
@@ -184,12 +169,11 @@ static void sched_l4s_packet_waits_for_bounded_classic_bytes(void)
 
 		bytes[0] = unit_between(64, 65535);
 		bytes[1] = unit_between(64, 65535);
-		for (n = 0; n < 5000; n++) {
+		for (unsigned int n = 0; n < 5000; n++) {
 			enum dualpi2_queue queue = sched_send(&p, &v, bytes);
 
 			if (queue == DUALPI2_QUEUE_C) {
-				CHECK(since <= bound,
-				      "%u %%: %llu Classic bytes before L4S",
+				CHECK(since <= bound, "%u %%: %llu Classic bytes before L4S",
 				      pct, (ull)since);
 				since += bytes[queue];
 			} else {
@@ -202,7 +186,7 @@ static void sched_l4s_packet_waits_for_bounded_classic_bytes(void)
 }
 
 /* Equal packets at 10 %: nine of L4S, one of Classic, and so on. */
-static void sched_default_weight_sends_nine_to_one(void)
+UNIT_TEST(sched_default_weight_sends_nine_to_one)
 {
 	struct dualpi2_params p = unit_params_k(2);
 	struct dualpi2_vars v = unit_vars(&p);
@@ -220,11 +204,9 @@ static void sched_default_weight_sends_nine_to_one(void)
 	}
 }
 
-static void sched_any_length_never_overflows_credit(void)
+UNIT_TEST(sched_any_length_never_overflows_credit)
 {
-	unsigned int pct, n;
-
-	for (pct = 0; pct <= 100; pct++) {
+	for (unsigned int pct = 0; pct <= 100; pct++) {
 		struct dualpi2_params p = sched_params(pct);
 		struct dualpi2_vars v;
 		u32 bytes[DUALPI2_QUEUES] = { U32_MAX, U32_MAX };
@@ -233,13 +215,11 @@ static void sched_any_length_never_overflows_credit(void)
 		memset(&v, 0, sizeof(v));
 		dualpi2_vars_init(&p, &v, U32_MAX, 0);
 		credit = v.credit;
-		for (n = 0; n < 1000; n++) {
+		for (unsigned int n = 0; n < 1000; n++) {
 			enum dualpi2_queue queue = sched_send(&p, &v, bytes);
-			s64 len = bytes[queue] < 1 << 24 ? bytes[queue] :
-							   1 << 24;
+			s64 len = bytes[queue] < 1 << 24 ? bytes[queue] : 1 << 24;
 
-			credit += queue == DUALPI2_QUEUE_L ?
-				  len * p.c_weight : -len * p.l_weight;
+			credit += queue == DUALPI2_QUEUE_L ? len * p.c_weight : -len * p.l_weight;
 			CHECK(credit == v.credit, "credit %d, want %lld",
 			      v.credit, (long long)credit);
 			CHECK(credit <= 99LL << 24 && credit >= -(99LL << 24),
@@ -249,36 +229,30 @@ static void sched_any_length_never_overflows_credit(void)
 	}
 }
 
-static void sched_start_credit_matches_vectors(void)
+UNIT_TEST(sched_start_credit_matches_vectors)
 {
-	unsigned int i;
+	for_each(row, vec_credit) {
+		struct dualpi2_params p = sched_params(row->percent);
+		s32 got = dualpi2_credit_start(&p, row->mtu);
 
-	for (i = 0; i < ARRAY_SIZE(vec_credit); i++) {
-		struct dualpi2_params p = sched_params(vec_credit[i].percent);
-		s32 got = dualpi2_credit_start(&p, vec_credit[i].mtu);
-
-		CHECK(got == -(s64)vec_credit[i].want,
-		      "mtu %llu, %llu %%: %d, want -%llu",
-		      (ull)vec_credit[i].mtu, (ull)vec_credit[i].percent, got,
-		      (ull)vec_credit[i].want);
+		CHECK(got == -(s64)row->want, "mtu %llu, %llu %%: %d, want -%llu",
+		      (ull)row->mtu, (ull)row->percent, got, (ull)row->want);
 	}
 }
 
 /* 12.1 kB in favour of L4S by default (R22) */
-static void sched_start_credit_default_is_eight_mtu(void)
+UNIT_TEST(sched_start_credit_default_is_eight_mtu)
 {
 	struct dualpi2_params p = unit_params_k(2);
 
-	CHECK(dualpi2_credit_start(&p, 1514) == -121120, "%d",
-	      dualpi2_credit_start(&p, 1514));
-	CHECK(dualpi2_credit_start(&p, 68) == -5440, "%d",
-	      dualpi2_credit_start(&p, 68));
+	CHECK(dualpi2_credit_start(&p, 1514) == -121120, "%d", dualpi2_credit_start(&p, 1514));
+	CHECK(dualpi2_credit_start(&p, 68) == -5440, "%d", dualpi2_credit_start(&p, 68));
 }
 
 /* Credit counts what one queue sends while the other has a backlog, and what
  * Classic sends alone, down to the start.  It starts again once both are empty.
  */
-static void sched_charges_by_what_is_left(void)
+UNIT_TEST(sched_charges_by_what_is_left)
 {
 	enum { KEEP, CHARGE, CHARGE_TO_START, START };
 	static const struct {
@@ -297,29 +271,25 @@ static void sched_charges_by_what_is_left(void)
 	};
 	static const s32 credits[] = { 500, 0, -500, -1000000 };
 	static const u32 lengths[] = { 1, 777, 1345, 1346, 65535 };
-	unsigned int i, j, k, pct;
 
-	for (pct = 0; pct <= 100; pct += 10)
-	for (i = 0; i < ARRAY_SIZE(rows); i++)
-	for (j = 0; j < ARRAY_SIZE(credits); j++)
-	for (k = 0; k < ARRAY_SIZE(lengths); k++) {
+	for (unsigned int pct = 0; pct <= 100; pct += 10)
+	for (unsigned int i = 0; i < ARRAY_SIZE(rows); i++)
+	for_each(credit, credits)
+	for_each(length, lengths) {
 		struct dualpi2_params p = sched_params(pct);
 		struct dualpi2_vars v = unit_vars(&p);
 		s32 w = sched_weight(pct), start = 1514 * (2 * w - 100);
-		s32 len = lengths[k], want = credits[j];
+		s32 len = *length, want = *credit;
 
-		v.credit = credits[j];
-		dualpi2_sched_charge(&p, &v, rows[i].queue, rows[i].c_left,
-				     rows[i].l_left, len);
+		v.credit = *credit;
+		dualpi2_sched_charge(&p, &v, rows[i].queue, rows[i].c_left, rows[i].l_left, len);
 		if (rows[i].want == START)
 			want = start;
 		else if (rows[i].want != KEEP)
-			want += rows[i].queue == DUALPI2_QUEUE_L ?
-				len * w : -len * (100 - w);
+			want += rows[i].queue == DUALPI2_QUEUE_L ? len * w : -len * (100 - w);
 		if (rows[i].want == CHARGE_TO_START && want < start)
 			want = start;
-		CHECK(v.credit == want,
-		      "row %u, %u %%, %d bytes: credit %d, want %d", i, pct,
+		CHECK(v.credit == want, "row %u, %u %%, %d bytes: credit %d, want %d", i, pct,
 		      len, v.credit, want);
 		CHECK(v.credit_start == start, "start %d", v.credit_start);
 	}
@@ -343,8 +313,7 @@ static struct sched_sim sched_sim_start(u32 pct)
 
 static enum dualpi2_queue sched_sim_send(struct sched_sim *s, u32 bytes)
 {
-	enum dualpi2_queue queue = dualpi2_sched_pick(&s->v, s->len[0],
-						      s->len[1]);
+	enum dualpi2_queue queue = dualpi2_sched_pick(&s->v, s->len[0], s->len[1]);
 
 	CHECK(s->len[queue], "picks an empty queue");
 	s->len[queue]--;
@@ -356,11 +325,9 @@ static enum dualpi2_queue sched_sim_send(struct sched_sim *s, u32 bytes)
  * from the start, or after the Classic packet before it, whichever is more, and
  * the packet that crosses 0; likewise L4S for Classic.  Credit stays bounded.
  */
-static void sched_any_arrivals_bound_wait_and_credit(void)
+UNIT_TEST(sched_any_arrivals_bound_wait_and_credit)
 {
-	unsigned int pct, n;
-
-	for (pct = 0; pct <= 100; pct++) {
+	for (unsigned int pct = 0; pct <= 100; pct++) {
 		struct sched_sim s = sched_sim_start(pct);
 		u32 w = sched_weight(pct), mode = 0;
 		/* bytes that one sent since the other's packet waits */
@@ -370,7 +337,7 @@ static void sched_any_arrivals_bound_wait_and_credit(void)
 		u64 l_bound = 65535ULL * w / (100 - w) + 65535;
 		s64 limit = 65535LL * 99 + 1514 * 98;
 
-		for (n = 0; n < 10000; n++) {
+		for (unsigned int n = 0; n < 10000; n++) {
 			u32 bytes = unit_any(64, 65535);
 
 			if (n % 50 == 0)
@@ -395,10 +362,8 @@ static void sched_any_arrivals_bound_wait_and_credit(void)
 			CHECK(c_wait <= c_bound, "%u %%: Classic waits for %llu bytes",
 			      pct, (ull)c_wait);
 			CHECK(!s.len[1] || l_wait <= l_bound,
-			      "%u %%: L4S waits for %llu bytes", pct,
-			      (ull)l_wait);
-			CHECK(s.v.credit <= limit && s.v.credit >= -limit,
-			      "credit %d", s.v.credit);
+			      "%u %%: L4S waits for %llu bytes", pct, (ull)l_wait);
+			CHECK(s.v.credit <= limit && s.v.credit >= -limit, "credit %d", s.v.credit);
 		}
 	}
 }
@@ -406,27 +371,23 @@ static void sched_any_arrivals_bound_wait_and_credit(void)
 /* R22: after L4S was empty, a burst of up to nine MTU is not interrupted by a
  * backlogged Classic queue, whatever Classic sent before.
  */
-static void sched_l4s_burst_after_pause_is_not_interrupted(void)
+UNIT_TEST(sched_l4s_burst_after_pause_is_not_interrupted)
 {
-	u32 pause, burst, i;
-
-	for (pause = 1; pause < 100; pause++) {
+	for (u32 pause = 1; pause < 100; pause++) {
 		struct sched_sim s = sched_sim_start(10);
 
 		s.len[0] = 100000;
-		for (burst = 1; burst <= 9; burst++) {
-			for (i = 0; i < pause; i++)
-				CHECK_EQ(sched_sim_send(&s, 1514),
-					 DUALPI2_QUEUE_C);
+		for (u32 burst = 1; burst <= 9; burst++) {
+			for (u32 i = 0; i < pause; i++)
+				CHECK_EQ(sched_sim_send(&s, 1514), DUALPI2_QUEUE_C);
 			s.len[1] = burst;
-			for (i = 0; i < burst; i++)
-				CHECK_EQ(sched_sim_send(&s, 1514),
-					 DUALPI2_QUEUE_L);
+			for (u32 i = 0; i < burst; i++)
+				CHECK_EQ(sched_sim_send(&s, 1514), DUALPI2_QUEUE_L);
 		}
 		/* but the tenth */
 		CHECK_EQ(sched_sim_send(&s, 1514), DUALPI2_QUEUE_C);
 		s.len[1] = 10;
-		for (i = 0; i < 9; i++)
+		for (u32 i = 0; i < 9; i++)
 			CHECK_EQ(sched_sim_send(&s, 1514), DUALPI2_QUEUE_L);
 		CHECK_EQ(sched_sim_send(&s, 1514), DUALPI2_QUEUE_C);
 	}
@@ -436,16 +397,16 @@ static void sched_l4s_burst_after_pause_is_not_interrupted(void)
  * their weight, rounded to whole packets: the start credit covers
  * (l_weight - c_weight) / c_weight packets, and one crosses 0.
  */
-static void sched_classic_share_holds_against_any_l4s_timing(void)
+UNIT_TEST(sched_classic_share_holds_against_any_l4s_timing)
 {
 	static const u32 weights[] = { 1, 5, 10, 25, 50, 75, 99 };
-	unsigned int i, idle, n;
+	unsigned int n;
 
-	for (i = 0; i < ARRAY_SIZE(weights); i++)
-	for (idle = 1; idle <= 40; idle++) {
-		struct sched_sim s = sched_sim_start(weights[i]);
+	for_each(weight, weights)
+	for (unsigned int idle = 1; idle <= 40; idle++) {
+		struct sched_sim s = sched_sim_start(*weight);
 		u64 sent[DUALPI2_QUEUES] = { 0 };
-		u32 w = weights[i], turn = w < 50 ? (100 - 2 * w) / w + 1 : 1;
+		u32 w = *weight, turn = w < 50 ? (100 - 2 * w) / w + 1 : 1;
 
 		if (turn < (100 - w) / w + 1)
 			turn = (100 - w) / w + 1;
@@ -459,8 +420,7 @@ static void sched_classic_share_holds_against_any_l4s_timing(void)
 			sent[queue]++;
 		}
 		CHECK(sent[0] * (turn + 1) + turn >= n,
-		      "%u %%: %llu of %u packets, pause each %u", w,
-		      (ull)sent[0], n, idle);
+		      "%u %%: %llu of %u packets, pause each %u", w, (ull)sent[0], n, idle);
 	}
 }
 
@@ -470,16 +430,14 @@ static void sched_charge_2_4(const struct dualpi2_params *p,
 			     bool c_left, bool l_left, u32 bytes)
 {
 	if (queue == DUALPI2_QUEUE_L ? c_left : l_left)
-		v->credit += queue == DUALPI2_QUEUE_L ?
-			     (s32)bytes * p->c_weight :
+		v->credit += queue == DUALPI2_QUEUE_L ? (s32)bytes * p->c_weight :
 			     -(s32)bytes * p->l_weight;
 	else if (!l_left)
 		v->credit = v->credit_start;
 }
 
 typedef void sched_rule(const struct dualpi2_params *p, struct dualpi2_vars *v,
-			enum dualpi2_queue queue, bool c_left, bool l_left,
-			u32 bytes);
+			enum dualpi2_queue queue, bool c_left, bool l_left, u32 bytes);
 
 /* Share of bytes, in percent, of a Classic queue that always has a backlog, against
  * L4S in trains; one Classic packet leaves between two of them.
@@ -505,57 +463,46 @@ static double sched_share_against_trains(sched_rule *charge, u32 pct,
 		sent[DUALPI2_QUEUE_C] += c_bytes;
 		n++;
 	}
-	return 100 * sent[DUALPI2_QUEUE_C] /
-	       (sent[DUALPI2_QUEUE_C] + sent[DUALPI2_QUEUE_L]);
+	return 100 * sent[DUALPI2_QUEUE_C] / (sent[DUALPI2_QUEUE_C] + sent[DUALPI2_QUEUE_L]);
 }
 
 /* An L4S sender that leaves its queue empty for one packet now and then takes
  * nothing from a Classic queue of small packets.
  */
-static void sched_small_classic_packets_keep_their_share_against_trains(void)
+UNIT_TEST(sched_small_classic_packets_keep_their_share_against_trains)
 {
 	static const struct { u32 train; double was, equal; } rows[] = {
 		{ 9, 0.47, 100.0 / 10 },
 		{ 8, 0.53, 100.0 / 9 },
 		{ 20, 5.96, 300.0 / 23 },
 	};
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(rows); i++) {
-		double was = sched_share_against_trains(sched_charge_2_4, 10, 64,
-							1514, rows[i].train);
+	for_each(row, rows) {
+		double was = sched_share_against_trains(sched_charge_2_4, 10, 64, 1514, row->train);
 		double is = sched_share_against_trains(dualpi2_sched_charge, 10,
-						       64, 1514, rows[i].train);
+						       64, 1514, row->train);
 
-		CHECK(fabs(was - rows[i].was) < 0.005,
-		      "trains of %u: version 2.4 gave %.3f %%", rows[i].train,
-		      was);
-		CHECK(fabs(is - 10) <= 0.5, "trains of %u: %.3f %%",
-		      rows[i].train, is);
+		CHECK(fabs(was - row->was) < 0.005,
+		      "trains of %u: version 2.4 gave %.3f %%", row->train, was);
+		CHECK(fabs(is - 10) <= 0.5, "trains of %u: %.3f %%", row->train, is);
 		/* One packet in the pause is more than a tenth of eight or
 		 * nine, and of what remains of twenty after two turns.
 		 */
-		was = sched_share_against_trains(sched_charge_2_4, 10, 1514, 1514,
-						 rows[i].train);
-		is = sched_share_against_trains(dualpi2_sched_charge, 10, 1514,
-						1514, rows[i].train);
-		CHECK(fabs(is - was) < 0.000001 && fabs(is - rows[i].equal) < 0.005,
-		      "trains of %u: %.3f %%, was %.3f %%", rows[i].train, is,
-		      was);
+		was = sched_share_against_trains(sched_charge_2_4, 10, 1514, 1514, row->train);
+		is = sched_share_against_trains(dualpi2_sched_charge, 10, 1514, 1514, row->train);
+		CHECK(fabs(is - was) < 0.000001 && fabs(is - row->equal) < 0.005,
+		      "trains of %u: %.3f %%, was %.3f %%", row->train, is, was);
 	}
 }
 
 /* Any weight, lengths and trains: at least the weight, as trains of that length go. */
-static void sched_trains_of_any_length_leave_classic_its_weight(void)
+UNIT_TEST(sched_trains_of_any_length_leave_classic_its_weight)
 {
-	int i;
-
-	for (i = 0; i < 100; i++) {
+	for (int i = 0; i < 100; i++) {
 		u32 pct = unit_between(1, 99), train = unit_between(1, 300);
 		u32 c_bytes = unit_between(64, 1514);
 		u32 l_bytes = unit_between(64, 1514);
-		double is = sched_share_against_trains(dualpi2_sched_charge,
-						       pct, c_bytes, l_bytes,
+		double is = sched_share_against_trains(dualpi2_sched_charge, pct, c_bytes, l_bytes,
 						       train);
 
 		CHECK(is > pct - 0.5, "%u %%: %.3f %%, %u, %u bytes, %u a train",
@@ -566,17 +513,16 @@ static void sched_trains_of_any_length_leave_classic_its_weight(void)
 /* Packets of the MTU have the same credit as before, after any packet; shorter
  * ones of one length have at least as much.
  */
-static void sched_packets_of_the_mtu_are_sent_as_in_version_2_4(void)
+UNIT_TEST(sched_packets_of_the_mtu_are_sent_as_in_version_2_4)
 {
 	static const u32 lengths[] = { 1514, 1513, 576, 64 };
-	u32 pct, i, n;
 
-	for (pct = 0; pct <= 100; pct++)
-	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
+	for (u32 pct = 0; pct <= 100; pct++)
+	for_each(length, lengths) {
 		struct sched_sim s = sched_sim_start(pct);
-		u32 len = lengths[i];
+		u32 len = *length;
 
-		for (n = 0; n < 3000; n++) {
+		for (u32 n = 0; n < 3000; n++) {
 			bool c_left, l_left;
 			struct dualpi2_vars was = s.v;
 			enum dualpi2_queue queue;
@@ -591,18 +537,16 @@ static void sched_packets_of_the_mtu_are_sent_as_in_version_2_4(void)
 			sched_charge_2_4(&s.p, &was, queue, c_left, l_left, len);
 			if (len == 1514 || pct >= 50)
 				CHECK(s.v.credit == was.credit,
-				      "%u %%: %d, was %d", pct, s.v.credit,
-				      was.credit);
+				      "%u %%: %d, was %d", pct, s.v.credit, was.credit);
 			else
 				CHECK(s.v.credit >= was.credit,
-				      "%u %%: %d, was %d", pct, s.v.credit,
-				      was.credit);
+				      "%u %%: %d, was %d", pct, s.v.credit, was.credit);
 		}
 	}
 }
 
 /* What Classic sends alone is no claim, however much it is, nor a debt. */
-static void sched_classic_alone_comes_back_to_the_start(void)
+UNIT_TEST(sched_classic_alone_comes_back_to_the_start)
 {
 	struct sched_sim s = sched_sim_start(10);
 	int i;
@@ -634,50 +578,23 @@ static void sched_classic_alone_comes_back_to_the_start(void)
 }
 
 /* Any pattern of arrivals, any lengths, any MTU: within 99 * 2^24 either way. */
-static void sched_any_arrivals_of_any_length_never_overflow_credit(void)
+UNIT_TEST(sched_any_arrivals_of_any_length_never_overflow_credit)
 {
-	u32 pct, n;
-
-	for (pct = 0; pct <= 100; pct++) {
+	for (u32 pct = 0; pct <= 100; pct++) {
 		struct sched_sim s = sched_sim_start(pct);
 
 		dualpi2_vars_init(&s.p, &s.v, unit_any(1, U32_MAX), 0);
-		for (n = 0; n < 3000; n++) {
+		for (u32 n = 0; n < 3000; n++) {
 			s.len[0] += unit_rnd() % 3;
 			s.len[1] += unit_rnd() % 3;
 			while ((s.len[0] || s.len[1]) && unit_rnd() % 3) {
-				sched_sim_send(&s, unit_rnd() % 2 ? U32_MAX :
-						   unit_any(0, U32_MAX));
+				sched_sim_send(&s, unit_rnd() % 2 ? U32_MAX : unit_any(0, U32_MAX));
 				CHECK(s.v.credit <= 99 << 24 &&
-				      s.v.credit >= -(99 << 24), "credit %d",
-				      s.v.credit);
+				      s.v.credit >= -(99 << 24), "credit %d", s.v.credit);
 			}
 			/* another MTU, as a device may have at any time */
 			if (unit_rnd() % 16 == 0)
-				s.v.credit_start =
-					dualpi2_credit_start(&s.p, unit_any(1, U32_MAX));
+				s.v.credit_start = dualpi2_credit_start(&s.p, unit_any(1, U32_MAX));
 		}
 	}
 }
-
-static const struct unit_test sched_tests[] = {
-	TEST(sched_pick_is_work_conserving),
-	TEST(sched_even_credit_favours_l4s),
-	TEST(sched_backlogged_shares_converge_to_the_weights),
-	TEST(sched_backlogged_shares_never_drift),
-	TEST(sched_classic_packet_waits_for_bounded_l4s_bytes),
-	TEST(sched_l4s_packet_waits_for_bounded_classic_bytes),
-	TEST(sched_default_weight_sends_nine_to_one),
-	TEST(sched_any_length_never_overflows_credit),
-	TEST(sched_charges_by_what_is_left),
-	TEST(sched_any_arrivals_bound_wait_and_credit),
-	TEST(sched_l4s_burst_after_pause_is_not_interrupted),
-	TEST(sched_classic_share_holds_against_any_l4s_timing),
-	TEST(sched_small_classic_packets_keep_their_share_against_trains),
-	TEST(sched_trains_of_any_length_leave_classic_its_weight),
-	TEST(sched_packets_of_the_mtu_are_sent_as_in_version_2_4),
-	TEST(sched_classic_alone_comes_back_to_the_start),
-	TEST(sched_any_arrivals_of_any_length_never_overflow_credit),
-	TEST(sched_start_credit_matches_vectors),
-	TEST(sched_start_credit_default_is_eight_mtu),
-};

@@ -19,8 +19,7 @@ struct spacer_run {
 /* one packet; rnd is drawn from the test's own generator */
 static bool spacer_packet(struct spacer_run *r, u64 p_q32)
 {
-	bool hit = dualpi2_spacer_hit(&r->s, p_q32, r->random,
-				      unit_rnd() >> 32);
+	bool hit = dualpi2_spacer_hit(&r->s, p_q32, r->random, unit_rnd() >> 32);
 
 	r->balance += p_q32;
 	if (hit)
@@ -42,23 +41,20 @@ static const u64 spacer_probs[] = {
 	ONE - 1, ONE,
 };
 
-static void spacer_constant_probability_gives_n_p_signals(void)
+UNIT_TEST(spacer_constant_probability_gives_n_p_signals)
 {
-	unsigned int i;
-	int n;
-
-	for (i = 0; i < ARRAY_SIZE(spacer_probs); i++) {
+	for_each(spacer_prob, spacer_probs) {
 		struct spacer_run r = { .random = false };
 
-		for (n = 0; n < 50000; n++) {
-			spacer_packet(&r, spacer_probs[i]);
+		for (int n = 0; n < 50000; n++) {
+			spacer_packet(&r, *spacer_prob);
 			spacer_check(&r);
 		}
 	}
 }
 
 /* p = 2^-32 would need 2^32 packets for a signal; start just before it. */
-static void spacer_smallest_probability_counts(void)
+UNIT_TEST(spacer_smallest_probability_counts)
 {
 	struct spacer_run r = { .random = false };
 	u64 n = 0;
@@ -71,15 +67,13 @@ static void spacer_smallest_probability_counts(void)
 	CHECK_EQ(n, 4);
 }
 
-static void spacer_changing_probability_keeps_the_sum(void)
+UNIT_TEST(spacer_changing_probability_keeps_the_sum)
 {
-	int i, n;
-
-	for (i = 0; i < 200; i++) {
+	for (int i = 0; i < 200; i++) {
 		struct spacer_run r = { .random = false };
 		u64 p = unit_any_q32();
 
-		for (n = 0; n < 2000; n++) {
+		for (int n = 0; n < 2000; n++) {
 			if (unit_rnd() % (i + 1) == 0)
 				p = unit_any_q32();
 			spacer_packet(&r, p);
@@ -89,50 +83,45 @@ static void spacer_changing_probability_keeps_the_sum(void)
 }
 
 /* trap 3: with count = 0 and x = 1 the pseudocode misses the first packet */
-static void spacer_probability_one_signals_every_packet(void)
+UNIT_TEST(spacer_probability_one_signals_every_packet)
 {
 	struct spacer_run r = { .random = false };
-	int n;
 
-	for (n = 0; n < 1000; n++)
+	for (int n = 0; n < 1000; n++)
 		CHECK(spacer_packet(&r, ONE), "packet %d", n);
 	/* also with any balance before */
-	for (n = 0; n < 10000; n++) {
+	for (int n = 0; n < 10000; n++) {
 		r.random = n & 1;
 		spacer_packet(&r, unit_rnd() % ONE);
 		CHECK(spacer_packet(&r, ONE), "packet %d", n);
 	}
 }
 
-/* whatever came before, and also right after a signal, when the dither may have
- * jumped
- */
-static void spacer_probability_zero_never_signals(void)
+/* whatever came before, and also right after a signal, when the dither may have jumped */
+UNIT_TEST(spacer_probability_zero_never_signals)
 {
 	struct spacer_run r = { .random = false };
-	int n, i;
 
-	for (n = 0; n < 100000; n++) {
+	for (int n = 0; n < 100000; n++) {
 		r.random = n % 16 == 0;
 		spacer_packet(&r, n % 3 ? ONE - 1 : unit_any_q32());
-		for (i = 0; i < 3; i++)
+		for (int i = 0; i < 3; i++)
 			CHECK(!spacer_packet(&r, 0), "packet %d", n);
 	}
 }
 
 /* trap 1: nothing grows in overload and goes on signalling when it is over */
-static void spacer_after_long_overload_holds_no_residue(void)
+UNIT_TEST(spacer_after_long_overload_holds_no_residue)
 {
 	struct spacer_run r = { .random = false };
-	int n;
 
-	for (n = 0; n < 100000; n++) {
+	for (int n = 0; n < 100000; n++) {
 		CHECK(spacer_packet(&r, ONE), "packet %d", n);
 		spacer_packet(&r, ONE - unit_rnd() % 4);
 		spacer_check(&r);
 	}
 	r.hits = 0;
-	for (n = 0; n < 1000; n++)
+	for (int n = 0; n < 1000; n++)
 		spacer_packet(&r, ONE / 1000);
 	CHECK(r.hits <= 3, "%llu signals at 1/1000", (ull)r.hits);
 }
@@ -141,19 +130,16 @@ static void spacer_after_long_overload_holds_no_residue(void)
  * less than random ones.  A gap is (1 + d - d')/p, with variance 2 D^2 / 3 / p^2;
  * that of a random one is (1 - p)/p^2.
  */
-static void spacer_gaps_are_more_even_than_random(void)
+UNIT_TEST(spacer_gaps_are_more_even_than_random)
 {
-	unsigned int i;
-	int n;
-
-	for (i = 0; i < ARRAY_SIZE(spacer_probs); i++) {
-		u64 p = spacer_probs[i], gap = 0;
+	for_each(spacer_prob, spacer_probs) {
+		u64 p = *spacer_prob, gap = 0;
 		double prob = (double)p / ONE, sum = 0, squares = 0, mean;
 		struct spacer_run r = { .random = false };
 
 		if (p < ONE / 1000 || p > ONE / 4)
 			continue;
-		for (n = 0; n < 200000; n++) {
+		for (int n = 0; n < 200000; n++) {
 			gap++;
 			if (!spacer_packet(&r, p))
 				continue;
@@ -173,13 +159,12 @@ static void spacer_gaps_are_more_even_than_random(void)
 /* The dither moves signals both ways, or it would be a change of p; gaps spread
  * over most of (1 - 2 D)/p .. (1 + 2 D)/p.
  */
-static void spacer_gaps_vary_by_the_dither(void)
+UNIT_TEST(spacer_gaps_vary_by_the_dither)
 {
 	struct spacer_run r = { .random = false };
 	u64 gap = 0, shortest = 1000, longest = 0;
-	int n;
 
-	for (n = 0; n < 200000; n++) {
+	for (int n = 0; n < 200000; n++) {
 		gap++;
 		if (!spacer_packet(&r, ONE / 100))
 			continue;
@@ -207,24 +192,21 @@ static u64 spacer_bits_of_time(u64 now_ns)
 
 /* greatest relative error of a flow's number of signals, percent */
 static unsigned int spacer_unfairness_pct(u64 p, unsigned int flows,
-					  u64 step_ns, bool high, bool uniform,
-					  unsigned int pkts)
+					  u64 step_ns, bool high, bool uniform, unsigned int pkts)
 {
 	u64 hits[16] = { 0 }, now = 1700000000ULL * SEC + 12345;
 	struct dualpi2_spacer s = { 0 };
 	double fair, error = 0;
-	unsigned int i;
 
 	pkts -= pkts % flows;
-	for (i = 0; i < pkts; i++) {
+	for (unsigned int i = 0; i < pkts; i++) {
 		u64 rnd = uniform ? unit_rnd() : spacer_bits_of_time(now);
 
 		now += step_ns;
-		hits[i % flows] += dualpi2_spacer_hit(&s, p, false,
-						      high ? rnd >> 32 : rnd);
+		hits[i % flows] += dualpi2_spacer_hit(&s, p, false, high ? rnd >> 32 : rnd);
 	}
 	fair = (double)p / ONE * pkts / flows;
-	for (i = 0; i < flows; i++)
+	for (unsigned int i = 0; i < flows; i++)
 		if (fabs(hits[i] / fair - 1) > error)
 			error = fabs(hits[i] / fair - 1);
 	return error * 100;
@@ -237,55 +219,50 @@ static const u64 spacer_steps_ns[] = {
 	512000, 720000, 879100, 1000000, 1200000, 2051234, 12000000,
 };
 
-static void spacer_two_alternating_flows_share_alike_by_time(void)
+UNIT_TEST(spacer_two_alternating_flows_share_alike_by_time)
 {
 	static const u64 probs[] = {
 		ONE / 2, ONE / 3, ONE / 4, ONE / 6, ONE / 8, 3 * (ONE / 4),
 	};
-	unsigned int i, j, high, worst = 0;
+	unsigned int high, worst = 0;
 
-	for (i = 0; i < ARRAY_SIZE(probs); i++)
-	for (j = 0; j < ARRAY_SIZE(spacer_steps_ns); j++)
+	for_each(prob, probs)
+	for_each(spacer_steps_n, spacer_steps_ns)
 	for (high = 0; high < 2; high++) {
-		unsigned int pct = spacer_unfairness_pct(probs[i], 2,
-				spacer_steps_ns[j], high, false, 60000);
+		unsigned int pct = spacer_unfairness_pct(*prob, 2,
+							 *spacer_steps_n, high, false, 60000);
 
 		if (pct > worst)
 			worst = pct;
 		CHECK(pct <= 10, "%u %% unfair: p %llu, step %llu ns, half %u",
-		      pct, (ull)probs[i], (ull)spacer_steps_ns[j], high);
+		      pct, (ull)(*prob), (ull)(*spacer_steps_n), high);
 	}
 }
 
-static void spacer_two_alternating_flows_share_alike_by_random(void)
+UNIT_TEST(spacer_two_alternating_flows_share_alike_by_random)
 {
 	static const u64 probs[] = {
 		ONE / 2, ONE / 3, ONE / 4, ONE / 6, ONE / 8, ONE / 10, ONE / 16,
 		3 * (ONE / 4),
 	};
-	unsigned int i;
 
-	for (i = 0; i < ARRAY_SIZE(probs); i++) {
-		unsigned int pct = spacer_unfairness_pct(probs[i], 2, 1, false,
-							 true, 200000);
+	for_each(prob, probs) {
+		unsigned int pct = spacer_unfairness_pct(*prob, 2, 1, false, true, 200000);
 
-		CHECK(pct <= 5, "%u %% unfair: p %llu", pct, (ull)probs[i]);
+		CHECK(pct <= 5, "%u %% unfair: p %llu", pct, (ull)(*prob));
 	}
 }
 
 /* As many flows as packets between two signals: nobody is left out. */
-static void spacer_round_robin_flows_all_get_signals(void)
+UNIT_TEST(spacer_round_robin_flows_all_get_signals)
 {
-	unsigned int flows, j;
-
-	for (flows = 3; flows <= 10; flows++) {
+	for (unsigned int flows = 3; flows <= 10; flows++) {
 		unsigned int pct = spacer_unfairness_pct(ONE / flows, flows, 1,
 							 false, true, 200000);
 
 		CHECK(pct <= 25, "%u %% unfair: %u flows, random", pct, flows);
-		for (j = 0; j < ARRAY_SIZE(spacer_steps_ns); j += 3) {
-			pct = spacer_unfairness_pct(ONE / flows, flows,
-						    spacer_steps_ns[j], j & 1,
+		for (unsigned int j = 0; j < ARRAY_SIZE(spacer_steps_ns); j += 3) {
+			pct = spacer_unfairness_pct(ONE / flows, flows, spacer_steps_ns[j], j & 1,
 						    false, 100000);
 			CHECK(pct <= 25, "%u %% unfair: %u flows, step %llu ns",
 			      pct, flows, (ull)spacer_steps_ns[j]);
@@ -293,17 +270,16 @@ static void spacer_round_robin_flows_all_get_signals(void)
 	}
 }
 
-static void spacer_random_mean_is_within_5_sigma(void)
+UNIT_TEST(spacer_random_mean_is_within_5_sigma)
 {
-	unsigned int i;
 	int n;
 
-	for (i = 0; i < ARRAY_SIZE(spacer_probs); i++) {
-		double p = (double)spacer_probs[i] / ONE;
+	for_each(spacer_prob, spacer_probs) {
+		double p = (double)(*spacer_prob) / ONE;
 		struct spacer_run r = { .random = true };
 
 		for (n = 0; n < 100000; n++)
-			spacer_packet(&r, spacer_probs[i]);
+			spacer_packet(&r, *spacer_prob);
 		/* and 2, because close to 0 and 1 it is not normal */
 		CHECK(fabs(r.hits - n * p) <= 5 * sqrt(n * p * (1 - p)) + 2,
 		      "%llu of %d at p %.6f", (ull)r.hits, n, p);
@@ -311,12 +287,11 @@ static void spacer_random_mean_is_within_5_sigma(void)
 }
 
 /* the number that is compared is the whole range: p hits at rnd < p */
-static void spacer_random_compares_rnd_with_p(void)
+UNIT_TEST(spacer_random_compares_rnd_with_p)
 {
 	struct dualpi2_spacer s = { 0 };
-	int i;
 
-	for (i = 0; i < 100000; i++) {
+	for (int i = 0; i < 100000; i++) {
 		u64 p = unit_any_q32();
 		u32 rnd = unit_rnd() & 1 ? unit_rnd() : p - 1 + unit_rnd() % 3;
 
@@ -327,25 +302,24 @@ static void spacer_random_compares_rnd_with_p(void)
 /* Gaps are geometric: 12 bins of gap 1..11 and more; chi-square with 11 degrees
  * of freedom exceeds 39.3 once in 20000 times.
  */
-static void spacer_random_gaps_are_geometric(void)
+UNIT_TEST(spacer_random_gaps_are_geometric)
 {
 	static const u64 probs[] = { ONE / 2, ONE / 4, ONE / 8, ONE / 16 };
-	unsigned int i, bin;
 
-	for (i = 0; i < ARRAY_SIZE(probs); i++) {
-		double p = (double)probs[i] / ONE, rest = 1, chi2 = 0;
+	for_each(prob, probs) {
+		double p = (double)(*prob) / ONE, rest = 1, chi2 = 0;
 		struct spacer_run r = { .random = true };
 		unsigned int bins[12] = { 0 }, gap = 0, gaps = 0;
 
 		while (gaps < 20000) {
 			gap++;
-			if (!spacer_packet(&r, probs[i]))
+			if (!spacer_packet(&r, *prob))
 				continue;
 			bins[gap > 12 ? 11 : gap - 1]++;
 			gaps++;
 			gap = 0;
 		}
-		for (bin = 0; bin < 12; bin++) {
+		for (unsigned int bin = 0; bin < 12; bin++) {
 			double want = bin < 11 ? rest * p : rest;
 
 			rest -= rest * p;
@@ -356,21 +330,20 @@ static void spacer_random_gaps_are_geometric(void)
 	}
 }
 
-static void spacer_switch_of_mode_keeps_bound(void)
+UNIT_TEST(spacer_switch_of_mode_keeps_bound)
 {
 	struct spacer_run r = { .random = false };
-	int i, n;
 
-	for (i = 0; i < 100; i++) {
+	for (int i = 0; i < 100; i++) {
 		s64 balance;
 
 		r.random = true;
 		balance = r.balance;
-		for (n = 0; n < 100; n++)
+		for (int n = 0; n < 100; n++)
 			spacer_packet(&r, ONE / 3);
 		r.random = false;
 		r.balance = balance;	/* random signals are no debt */
-		for (n = 0; n < 100; n++) {
+		for (int n = 0; n < 100; n++) {
 			spacer_packet(&r, ONE / 3);
 			spacer_check(&r);
 		}
@@ -380,7 +353,7 @@ static void spacer_switch_of_mode_keeps_bound(void)
 /* The credit of a signal is one whole probability, no more and no less; the
  * dither moves on by the sequence x * 1664525 + 1013904223 + rnd mod 2^32.
  */
-static void spacer_state_after_signals_is_exact(void)
+UNIT_TEST(spacer_state_after_signals_is_exact)
 {
 	struct dualpi2_spacer s = { 0 };
 
@@ -395,22 +368,3 @@ static void spacer_state_after_signals_is_exact(void)
 	CHECK_EQ(s.credit_q32 + 1, 0);
 	CHECK_EQ(s.dither_q32, (1013904228ULL * 1664525 + 1013904230) % ONE);
 }
-
-static const struct unit_test spacer_tests[] = {
-	TEST(spacer_constant_probability_gives_n_p_signals),
-	TEST(spacer_smallest_probability_counts),
-	TEST(spacer_changing_probability_keeps_the_sum),
-	TEST(spacer_probability_one_signals_every_packet),
-	TEST(spacer_probability_zero_never_signals),
-	TEST(spacer_after_long_overload_holds_no_residue),
-	TEST(spacer_gaps_are_more_even_than_random),
-	TEST(spacer_gaps_vary_by_the_dither),
-	TEST(spacer_two_alternating_flows_share_alike_by_time),
-	TEST(spacer_two_alternating_flows_share_alike_by_random),
-	TEST(spacer_round_robin_flows_all_get_signals),
-	TEST(spacer_random_mean_is_within_5_sigma),
-	TEST(spacer_random_compares_rnd_with_p),
-	TEST(spacer_random_gaps_are_geometric),
-	TEST(spacer_switch_of_mode_keeps_bound),
-	TEST(spacer_state_after_signals_is_exact),
-};

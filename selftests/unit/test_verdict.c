@@ -47,7 +47,6 @@ static void verdict_expect(const struct verdict_case *c, double *want)
 {
 	double k = c->cfg.coupling, base = c->base, p_c, p_cl, native, p_l;
 	bool overload = base * k >= 1;
-	unsigned int i;
 	bool shed;
 
 	if (overload && !c->cfg.drop_overload)
@@ -71,12 +70,10 @@ static void verdict_expect(const struct verdict_case *c, double *want)
 			want[DUALPI2_MARK_CLASSIC] = p_c;
 		break;
 	case DUALPI2_C_SCALABLE:
-		want[DUALPI2_MARK_COUPLED] =
-			p_cl * (1 - want[DUALPI2_DROP_OVERLOAD]);
+		want[DUALPI2_MARK_COUPLED] = p_cl * (1 - want[DUALPI2_DROP_OVERLOAD]);
 		break;
 	case DUALPI2_L_SCALABLE:
-		want[native > p_cl ? DUALPI2_MARK_NATIVE :
-				     DUALPI2_MARK_COUPLED] =
+		want[native > p_cl ? DUALPI2_MARK_NATIVE : DUALPI2_MARK_COUPLED] =
 			p_l * (1 - want[DUALPI2_DROP_OVERLOAD]);
 		break;
 	case DUALPI2_L_MARK:
@@ -91,7 +88,7 @@ static void verdict_expect(const struct verdict_case *c, double *want)
 		break;
 	}
 	want[DUALPI2_PASS] = 1;
-	for (i = 0; i < VERDICTS; i++)
+	for (unsigned int i = 0; i < VERDICTS; i++)
 		if (i != DUALPI2_PASS)
 			want[DUALPI2_PASS] -= want[i];
 	if (want[DUALPI2_PASS] < 0.000001)	/* 0, rounded */
@@ -126,14 +123,12 @@ static void verdict_check(const struct verdict_case *c, unsigned int pkts)
 	verdict_expect(c, want);
 	for (i = 0; i < VERDICTS; i++) {
 		double mean = want[i] * pkts;
-		/* recur: 1 + D for each of the two spacers;
-		 * random: 6 sigma, for there are thousands of checks, and
-		 * some more, since small means are not normal.
-		 * Ramp and squares are within 10^-5.
+		/* recur: 1 + D for each of the two spacers; random: 6 sigma, for there are
+		 * thousands of checks, and some more, since small means are not normal. Ramp and
+		 * squares are within 10^-5.
 		 */
 		double tol = (c->cfg.signal == DUALPI2_SIGNAL_RANDOM ?
-			      6 * sqrt(mean * (1 - want[i])) + 4 :
-			      2 * VERDICT_BOUND) +
+			      6 * sqrt(mean * (1 - want[i])) + 4 : 2 * VERDICT_BOUND) +
 			     pkts * 0.00001;
 
 		if (want[i] == 0 || want[i] == 1)
@@ -160,19 +155,18 @@ static void verdict_table(enum dualpi2_signal_mode signal)
 		0, 0.0625, 0.25, 0.625, 0.875, 1, 1.125, 1.5,
 	};
 	static const u32 couplings[] = { 1, 2, 3, 4, 16 };
-	unsigned int profile, k, base, native, flags;
 
-	for (profile = 0; profile < VERDICT_PROFILES; profile++)
-	for (k = 0; k < ARRAY_SIZE(couplings); k++)
-	for (base = 0; base < ARRAY_SIZE(bases); base++)
-	for (native = 0; native < ARRAY_SIZE(natives); native++)
-	for (flags = 0; flags < 32; flags++) {
+	for (unsigned int profile = 0; profile < VERDICT_PROFILES; profile++)
+	for_each(coupling, couplings)
+	for_each(row, bases)
+	for_each(one, natives)
+	for (unsigned int flags = 0; flags < 32; flags++) {
 		struct verdict_case c = {
 			.cfg = unit_config(),
 			.profile = profile,
-			.base = bases[base] / couplings[k],
-			.native = natives[native].p,
-			.delay_ns = natives[native].ns,
+			.base = *row / *coupling,
+			.native = one->p,
+			.delay_ns = one->ns,
 			.native_ok = flags & 1,
 			.low = flags & 2,
 			.may_drop = flags & 4,
@@ -180,40 +174,39 @@ static void verdict_table(enum dualpi2_signal_mode signal)
 		};
 
 		c.cfg.signal = signal;
-		c.cfg.coupling = couplings[k];
+		c.cfg.coupling = *coupling;
 		c.cfg.drop_overload = flags & 8;
 		if (c.base > 1)		/* k = 1 */
 			continue;
 		/* 1/3 in binary is below 1/3 */
-		if (bases[base] == 1 && couplings[k] == 3)
+		if (*row == 1 && *coupling == 3)
 			c.base = 0.333333333721384;
 		verdict_check(&c, 200);
 	}
 }
 
-static void verdict_every_profile_evenly_spaced_follows_rfc(void)
+UNIT_TEST(verdict_every_profile_evenly_spaced_follows_rfc)
 {
 	verdict_table(DUALPI2_SIGNAL_RECUR);
 }
 
-static void verdict_every_profile_random_follows_rfc(void)
+UNIT_TEST(verdict_every_profile_random_follows_rfc)
 {
 	verdict_table(DUALPI2_SIGNAL_RANDOM);
 }
 
 /* The same with more packets for the rates that matter most. */
-static void verdict_rates_over_many_packets_are_exact(void)
+UNIT_TEST(verdict_rates_over_many_packets_are_exact)
 {
 	static const double bases[] = { 0.03, 0.1, 0.354, 0.49, 0.5, 0.577, 1 };
-	unsigned int profile, base, signal;
 
-	for (profile = 0; profile < VERDICT_PROFILES; profile++)
-	for (base = 0; base < ARRAY_SIZE(bases); base++)
-	for (signal = 0; signal < 2; signal++) {
+	for (unsigned int profile = 0; profile < VERDICT_PROFILES; profile++)
+	for_each(row, bases)
+	for (unsigned int signal = 0; signal < 2; signal++) {
 		struct verdict_case c = {
 			.cfg = unit_config(),
 			.profile = profile,
-			.base = bases[base],
+			.base = *row,
 			.native_ok = true,
 			.native = 0.25,
 			.delay_ns = 900000,
@@ -227,11 +220,9 @@ static void verdict_rates_over_many_packets_are_exact(void)
 }
 
 /* Invariants of any state and any packet. */
-static void verdict_any_packet_obeys_the_rules(void)
+UNIT_TEST(verdict_any_packet_obeys_the_rules)
 {
-	int i, j;
-
-	for (i = 0; i < 2000; i++) {
+	for (int i = 0; i < 2000; i++) {
 		struct dualpi2_config cfg = unit_config();
 		struct dualpi2_params p;
 		struct dualpi2_vars v;
@@ -243,7 +234,7 @@ static void verdict_any_packet_obeys_the_rules(void)
 			cfg.step_thresh_pkts = unit_any(0, 10);
 		p = unit_params(&cfg);
 		v = unit_vars(&p);
-		for (j = 0; j < 200; j++) {
+		for (int j = 0; j < 200; j++) {
 			struct dualpi2_packet pkt;
 			enum dualpi2_verdict got;
 			u64 native;
@@ -264,11 +255,9 @@ static void verdict_any_packet_obeys_the_rules(void)
 			pkt.delay_ns = unit_any(0, 3 * MS);
 			pkt.rnd = unit_rnd();
 			got = dualpi2_verdict(&p, &v, &pkt);
-			native = pkt.native_ok ?
-				 dualpi2_native_q32(&p, &p.ramp, pkt.delay_ns,
-						    pkt.l_pkts) : 0;
-			over = v.base_q32 >= p.enter_q32 && cfg.drop_overload &&
-			       !pkt.low;
+			native = pkt.native_ok ? dualpi2_native_q32(&p, &p.ramp, pkt.delay_ns,
+								    pkt.l_pkts) : 0;
+			over = v.base_q32 >= p.enter_q32 && cfg.drop_overload && !pkt.low;
 
 			switch (got) {
 			case DUALPI2_PASS:
@@ -315,18 +304,17 @@ static void verdict_any_packet_obeys_the_rules(void)
 /* R25: whatever the native marker says from packet to packet, a scalable packet
  * is marked at least as often as k * p' demands.
  */
-static void verdict_l4s_marks_are_never_below_the_coupling(void)
+UNIT_TEST(verdict_l4s_marks_are_never_below_the_coupling)
 {
 	static const u32 couplings[] = { 1, 2, 4, 9 };
-	unsigned int i, n;
 
-	for (i = 0; i < ARRAY_SIZE(couplings); i++) {
-		struct dualpi2_params p = unit_params_k(couplings[i]);
+	for_each(coupling, couplings) {
+		struct dualpi2_params p = unit_params_k(*coupling);
 		struct dualpi2_vars v = unit_vars(&p);
 		long double want = 0, least = 0;
 		u64 marks = 0;
 
-		for (n = 0; n < 100000; n++) {
+		for (unsigned int n = 0; n < 100000; n++) {
 			struct dualpi2_packet pkt = {
 				.profile = DUALPI2_L_SCALABLE,
 				.may_drop = true,
@@ -345,14 +333,12 @@ static void verdict_l4s_marks_are_never_below_the_coupling(void)
 			native = pkt.native_ok ?
 				 dualpi2_native_q32(&p, &p.ramp, pkt.delay_ns, 1) : 0;
 			verdict = dualpi2_verdict(&p, &v, &pkt);
-			CHECK(verdict == DUALPI2_PASS ||
-			      verdict == DUALPI2_MARK_NATIVE ||
+			CHECK(verdict == DUALPI2_PASS || verdict == DUALPI2_MARK_NATIVE ||
 			      verdict == DUALPI2_MARK_COUPLED, "%u", verdict);
 			marks += verdict != DUALPI2_PASS;
 			/* p = 1 is signalled without an entry in the account */
-			least += couplings[i] * (long double)v.base_q32 / ONE;
-			want += fmaxl(native, couplings[i] *
-				      (long double)v.base_q32) / ONE;
+			least += *coupling * (long double)v.base_q32 / ONE;
+			want += fmaxl(native, *coupling * (long double)v.base_q32) / ONE;
 			CHECK(marks >= least - VERDICT_BOUND, "%llu marks, %.2Lf",
 			      (ull)marks, least);
 			CHECK(fabsl(marks - want) <= VERDICT_BOUND, "%llu, %.2Lf",
@@ -362,27 +348,22 @@ static void verdict_l4s_marks_are_never_below_the_coupling(void)
 }
 
 /* R9: ECT(0) is marked as often as Not-ECT is dropped, in one account. */
-static void verdict_classic_mix_marks_and_drops_alike(void)
+UNIT_TEST(verdict_classic_mix_marks_and_drops_alike)
 {
-	unsigned int signal, n;
+	unsigned int n;
 
-	for (signal = 0; signal < 2; signal++) {
-		struct dualpi2_config cfg = unit_config();
+	for (unsigned int signal = 0; signal < 2; signal++) {
 		u64 marks = 0, drops = 0, ect = 0, not_ect = 0;
-		struct dualpi2_params p;
-		struct dualpi2_vars v;
+		struct dualpi2_params p = UNIT_PARAMS(cfg.signal = signal);
+		struct dualpi2_vars v = unit_vars(&p);
 
-		cfg.signal = signal;
-		p = unit_params(&cfg);
-		v = unit_vars(&p);
 		v.base_q32 = 0.4 * ONE;
 		dualpi2_vars_derive(&p, &v, 0);
 		for (n = 0; n < 200000; n++) {
 			struct dualpi2_packet pkt = { .may_drop = true };
 			enum dualpi2_verdict verdict;
 
-			pkt.profile = unit_rnd() & 1 ? DUALPI2_C_DROP :
-						       DUALPI2_C_MARK;
+			pkt.profile = unit_rnd() & 1 ? DUALPI2_C_DROP : DUALPI2_C_MARK;
 			pkt.rnd = unit_rnd();
 			verdict = dualpi2_verdict(&p, &v, &pkt);
 			ect += pkt.profile == DUALPI2_C_MARK;
@@ -404,31 +385,25 @@ static void verdict_classic_mix_marks_and_drops_alike(void)
  * scalable survivors are marked.  Trap 2: drop and mark are independent, so the
  * survivors are marked at p_CL, not more or less.
  */
-static void verdict_overload_drops_all_alike_and_marks_survivors(void)
+UNIT_TEST(verdict_overload_drops_all_alike_and_marks_survivors)
 {
 	/* with a p_Cmax so small that p_CL is below 1 at some of these p' */
 	static const double bases[] = { 0.5, 0.5774, 0.8, 0.36, 0.45 };
-	unsigned int signal, b, i, n;
 
-	for (signal = 0; signal < 2; signal++)
-	for (b = 0; b < ARRAY_SIZE(bases); b++) {
+	for (unsigned int signal = 0; signal < 2; signal++)
+	for_each(base, bases) {
 		u64 seen[VERDICT_PROFILES] = { 0 };
 		u64 drops[VERDICT_PROFILES] = { 0 };
 		u64 marks[VERDICT_PROFILES] = { 0 };
-		double p_c = bases[b] * bases[b];
-		double p_cl = fmin(2 * bases[b], 1);
-		struct dualpi2_config cfg = unit_config();
-		struct dualpi2_params p;
-		struct dualpi2_vars v;
+		double p_c = *base * *base;
+		double p_cl = fmin(2 * *base, 1);
+		struct dualpi2_params p = UNIT_PARAMS(cfg.signal = signal, cfg.p_cmax_pct = 10);
+		struct dualpi2_vars v = unit_vars(&p);
 
-		cfg.signal = signal;
-		cfg.p_cmax_pct = 10;
-		p = unit_params(&cfg);
-		v = unit_vars(&p);
-		v.base_q32 = bases[b] * ONE;
+		v.base_q32 = *base * ONE;
 		dualpi2_vars_derive(&p, &v, 0);
 		CHECK(v.overload, "not in overload");
-		for (n = 0; n < 140000; n++) {
+		for (unsigned int n = 0; n < 140000; n++) {
 			struct dualpi2_packet pkt = {
 				.may_drop = true,
 				.l_pkts = 1,
@@ -441,20 +416,17 @@ static void verdict_overload_drops_all_alike_and_marks_survivors(void)
 			seen[pkt.profile]++;
 			drops[pkt.profile] += verdict == DUALPI2_DROP_OVERLOAD;
 			marks[pkt.profile] += verdict == DUALPI2_MARK_COUPLED;
-			CHECK(verdict == DUALPI2_PASS ||
-			      verdict == DUALPI2_DROP_OVERLOAD ||
+			CHECK(verdict == DUALPI2_PASS || verdict == DUALPI2_DROP_OVERLOAD ||
 			      verdict == DUALPI2_MARK_COUPLED, "%u", verdict);
 		}
-		for (i = 0; i < VERDICT_PROFILES; i++) {
+		for (unsigned int i = 0; i < VERDICT_PROFILES; i++) {
 			u64 rest = seen[i] - drops[i];
-			bool scalable = i == DUALPI2_C_SCALABLE ||
-					i == DUALPI2_L_SCALABLE;
+			bool scalable = i == DUALPI2_C_SCALABLE || i == DUALPI2_L_SCALABLE;
 			double want = scalable ? p_cl : 0;
 
 			CHECK(fabs((double)drops[i] / seen[i] - p_c) < 0.02,
 			      "%s: %llu of %llu dropped, p_C %.3f",
-			      verdict_profiles[i], (ull)drops[i], (ull)seen[i],
-			      p_c);
+			      verdict_profiles[i], (ull)drops[i], (ull)seen[i], p_c);
 			CHECK(fabs((double)marks[i] / rest - want) <
 			      (want == 1 || want == 0 ? 0.000000001 :
 			       signal ? 0.02 : 2 * VERDICT_BOUND / rest),
@@ -467,19 +439,14 @@ static void verdict_overload_drops_all_alike_and_marks_survivors(void)
 /* Trap 2 in random mode: P(mark) among neighbours of drops is P(mark), and one
  * packet's drop and mark draw on different bits.
  */
-static void verdict_random_drop_and_mark_use_independent_bits(void)
+UNIT_TEST(verdict_random_drop_and_mark_use_independent_bits)
 {
-	struct dualpi2_config cfg = unit_config();
-	struct dualpi2_params p;
-	struct dualpi2_vars v;
-	int i;
+	struct dualpi2_params p = UNIT_PARAMS(cfg.signal = DUALPI2_SIGNAL_RANDOM);
+	struct dualpi2_vars v = unit_vars(&p);
 
-	cfg.signal = DUALPI2_SIGNAL_RANDOM;
-	p = unit_params(&cfg);
-	v = unit_vars(&p);
 	v.base_q32 = 0.45 * ONE;
 	dualpi2_vars_derive(&p, &v, 0);
-	for (i = 0; i < 10000; i++) {
+	for (int i = 0; i < 10000; i++) {
 		struct dualpi2_packet drop = {
 			.profile = DUALPI2_C_DROP,
 			.may_drop = true,
@@ -494,27 +461,24 @@ static void verdict_random_drop_and_mark_use_independent_bits(void)
 		/* another high half: same drop; another low half: same mark */
 		drop.rnd = (u32)drop.rnd | other << 32;
 		mark.rnd = (mark.rnd >> 32 << 32) | other;
-		CHECK_EQ(dualpi2_verdict(&p, &v, &drop) == DUALPI2_DROP_AQM,
-			 dropped);
-		CHECK_EQ(dualpi2_verdict(&p, &v, &mark) ==
-			 DUALPI2_MARK_CLASSIC, marked);
+		CHECK_EQ(dualpi2_verdict(&p, &v, &drop) == DUALPI2_DROP_AQM, dropped);
+		CHECK_EQ(dualpi2_verdict(&p, &v, &mark) == DUALPI2_MARK_CLASSIC, marked);
 	}
 }
 
 /* No queue's signals spend another's account: each kind's total stays within
  * the bound although all kinds come mixed.
  */
-static void verdict_mixed_traffic_keeps_separate_accounts(void)
+UNIT_TEST(verdict_mixed_traffic_keeps_separate_accounts)
 {
 	struct dualpi2_params p = unit_params_k(2);
 	struct dualpi2_vars v = unit_vars(&p);
 	/* C Classic, C scalable, L scalable, L Classic */
 	double want[4] = { 0 }, got[4] = { 0 };
-	int n;
 
 	v.base_q32 = 0.3 * ONE;
 	dualpi2_vars_derive(&p, &v, 0);
-	for (n = 0; n < 100000; n++) {
+	for (int n = 0; n < 100000; n++) {
 		static const int kinds[] = { 0, 0, 1, 2, 3, 3, -1 };
 		static const double probs[] = { 0.09, 0.6, 0.6, 0.09 };
 		struct dualpi2_packet pkt = { .may_drop = true, .l_pkts = 1 };
@@ -540,14 +504,11 @@ static void verdict_mixed_traffic_keeps_separate_accounts(void)
  * the last one of a burst may be marked, which is alone when it leaves, and a
  * lone one never is, whatever came after it.
  */
-static void verdict_native_mark_depends_on_length_at_enqueue_only(void)
+UNIT_TEST(verdict_native_mark_depends_on_length_at_enqueue_only)
 {
-	unsigned int ok, profile;
-	u32 l_pkts;
-
-	for (ok = 0; ok < 2; ok++)
-	for (l_pkts = 1; l_pkts <= 1000; l_pkts += l_pkts < 8 ? 1 : 99)
-	for (profile = DUALPI2_L_SCALABLE; profile <= DUALPI2_L_DROP; profile++) {
+	for (unsigned int ok = 0; ok < 2; ok++)
+	for (u32 l_pkts = 1; l_pkts <= 1000; l_pkts += l_pkts < 8 ? 1 : 99)
+	for (unsigned int profile = DUALPI2_L_SCALABLE; profile <= DUALPI2_L_DROP; profile++) {
 		struct dualpi2_packet pkt = {
 			.profile = profile,
 			.native_ok = ok,
@@ -560,19 +521,17 @@ static void verdict_native_mark_depends_on_length_at_enqueue_only(void)
 		struct dualpi2_vars v = unit_vars(&p);
 
 		CHECK((dualpi2_verdict(&p, &v, &pkt) != DUALPI2_PASS) == ok,
-		      "%s: native_ok %u, l_pkts %u", verdict_profiles[profile],
-		      ok, l_pkts);
+		      "%s: native_ok %u, l_pkts %u", verdict_profiles[profile], ok, l_pkts);
 	}
 }
 
 /* While low, or before the last packet, nothing is collected for later. */
-static void verdict_exempt_packets_leave_no_debt(void)
+UNIT_TEST(verdict_exempt_packets_leave_no_debt)
 {
 	struct dualpi2_params p = unit_params_k(2);
-	unsigned int profile, low, n;
 
-	for (profile = 0; profile < VERDICT_PROFILES; profile++)
-	for (low = 0; low < 2; low++) {
+	for (unsigned int profile = 0; profile < VERDICT_PROFILES; profile++)
+	for (unsigned int low = 0; low < 2; low++) {
 		struct dualpi2_vars v = unit_vars(&p);
 		struct dualpi2_packet pkt = {
 			.profile = profile,
@@ -580,14 +539,13 @@ static void verdict_exempt_packets_leave_no_debt(void)
 			.may_drop = low,
 			.l_pkts = 1,
 		};
-		bool drops = profile == DUALPI2_C_DROP ||
-			     profile == DUALPI2_L_DROP;
+		bool drops = profile == DUALPI2_C_DROP || profile == DUALPI2_L_DROP;
 
 		if (!low && !drops)
 			continue;
 		v.base_q32 = 0.4 * ONE;
 		dualpi2_vars_derive(&p, &v, 0);
-		for (n = 0; n < 1000; n++) {
+		for (unsigned int n = 0; n < 1000; n++) {
 			pkt.rnd = unit_rnd();
 			CHECK_EQ(dualpi2_verdict(&p, &v, &pkt), DUALPI2_PASS);
 		}
@@ -597,155 +555,3 @@ static void verdict_exempt_packets_leave_no_debt(void)
 		CHECK_EQ(dualpi2_verdict(&p, &v, &pkt), DUALPI2_PASS);
 	}
 }
-
-/* The short way: what dualpi2_is_quiet() says nothing is due for gets no signal,
- * whatever else there is to know of it; and an idle AQM is quiet at once.
- */
-static void verdict_passes_what_is_quiet(void)
-{
-	u32 quiet[DUALPI2_QUEUES] = {}, loud[DUALPI2_QUEUES] = {};
-	int n;
-
-	for (n = 0; n < 200000; n++) {
-		struct dualpi2_config cfg = unit_config();
-		enum dualpi2_queue queue = unit_rnd() & 1;
-		struct dualpi2_packet pkt = {
-			.profile = queue == DUALPI2_QUEUE_L ?
-				   unit_between(DUALPI2_L_SCALABLE,
-						DUALPI2_L_UNMARKED) :
-				   unit_between(DUALPI2_C_DROP,
-						DUALPI2_C_SCALABLE),
-			.native_ok = unit_rnd() & 1,
-			.low = unit_rnd() & 1,
-			.shared = unit_rnd() & 1,
-			.may_drop = unit_rnd() & 1,
-			.l_pkts = unit_any(1, 100000),
-			.rnd = unit_rnd(),
-		};
-		struct dualpi2_params p;
-		struct dualpi2_vars v;
-		u64 sojourn_ns, left_bytes;
-
-		cfg.step_thresh_us = unit_any(0, 5000);
-		cfg.step_thresh_pkts = unit_rnd() % 4 ? 0 : unit_any(1, 1000);
-		cfg.bandwidth = unit_rnd() % 4 ? 0 : unit_any(1000, 1ULL << 36);
-		cfg.signal = unit_rnd() & 1;
-		p = unit_params(&cfg);
-		v = unit_vars(&p);
-		v.base_q32 = unit_rnd() % 4 ? 0 : unit_any_q32();
-		v.l_mark.credit_q32 = unit_any_q32();
-		v.c_signal.credit_q32 = unit_any_q32();
-		dualpi2_vars_derive(&p, &v, 0);
-		dualpi2_tolerate(&p, &v, unit_rnd() & 1 ?
-				 unit_any(0, 100 * MS) : 0);
-		sojourn_ns = unit_any(0, 10 * MS);
-		left_bytes = unit_any(0, 1ULL << 40);
-		/* The shaper's marker goes by what is behind, or not. */
-		pkt.delay_ns = cfg.bandwidth && (unit_rnd() & 1) ?
-			       dualpi2_bytes_ns(p.link.ns_per_byte_q20,
-						left_bytes) : sojourn_ns;
-		if (!dualpi2_is_quiet(&p, &v, queue, sojourn_ns, left_bytes)) {
-			loud[queue]++;
-			continue;
-		}
-		quiet[queue]++;
-		CHECK_EQ(dualpi2_verdict(&p, &v, &pkt), DUALPI2_PASS);
-	}
-	for (n = 0; n < DUALPI2_QUEUES; n++)
-		CHECK(quiet[n] > 10000 && loud[n] > 10000, "%u, %u", quiet[n],
-		      loud[n]);
-}
-
-/* It is no more often asked than need be: up to the begin of the ramp nothing is
- * due, and for the Classic queue nothing at all where signals are given on arrival.
- */
-static void verdict_is_quiet_to_the_begin_of_the_ramp(void)
-{
-	struct dualpi2_config cfg = unit_config();
-	struct dualpi2_params p = unit_params(&cfg);
-	struct dualpi2_vars v = unit_vars(&p);
-
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, 1000 * SEC, 0), "C");
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, p.ramp.min_ns, 0), "L");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, p.ramp.min_ns + 1, 0), "L");
-	dualpi2_tolerate(&p, &v, 3 * MS);
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 3 * MS, 0), "L, bursts");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 3 * MS + 1, 0), "L, bursts");
-	v.base_q32 = 1;
-	dualpi2_vars_derive(&p, &v, 0);
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, 0, 0), "C, p'");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 0), "L, p'");
-	cfg.bandwidth = 1000000;	/* 1 us a byte */
-	p = unit_params(&cfg);
-	v = unit_vars(&p);
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0,
-			       p.shared_ramp.min_ns / 1000), "behind");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0,
-				p.shared_ramp.min_ns / 1000 + 1), "behind");
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, 0, 1ULL << 40), "C");
-	cfg.drop_early = true;
-	p = unit_params(&cfg);
-	v.base_q32 = 1;
-	dualpi2_vars_derive(&p, &v, 0);
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, 1000 * SEC, 0), "C, early");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 0), "L, early");
-}
-
-/* Without an end, for any time that a packet may wait; and where the ramp begins
- * as late as it can.
- */
-static void verdict_is_quiet_for_any_time(void)
-{
-	struct dualpi2_config cfg = unit_config();
-	struct dualpi2_params p = unit_params(&cfg);
-	struct dualpi2_vars v = unit_vars(&p);
-	u64 years = 146 * 31557600ULL * SEC;
-
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, years, 0), "C");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, years, 0), "L");
-	dualpi2_tolerate(&p, &v, U32_MAX);
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, U32_MAX, 0), "to it");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 1ULL << 32, 0), "beyond");
-}
-
-/* With a shaper the time of what is behind counts, to the nanosecond, up to the
- * length that may be multiplied; without one it does not.
- */
-static void verdict_is_quiet_with_so_much_behind(void)
-{
-	struct dualpi2_config cfg = unit_config();
-	struct dualpi2_params p = unit_params(&cfg);
-	struct dualpi2_vars v = unit_vars(&p);
-
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 1ULL << 40), "no shaper");
-	cfg.bandwidth = 1000000000;	/* 1 ns a byte */
-	p = unit_params(&cfg);
-	v = unit_vars(&p);
-	CHECK_EQ(p.shared_ramp.min_ns, 480000);
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 480000), "480 us");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 480001), "and 1 ns");
-	cfg.bandwidth = DUALPI2_BANDWIDTH_MAX;
-	p = unit_params(&cfg);
-	v = unit_vars(&p);
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 1 << 22), "4 MiB");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, (1 << 22) + 1), "more");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 1ULL << 63), "2^63");
-}
-
-static const struct unit_test verdict_tests[] = {
-	TEST(verdict_every_profile_evenly_spaced_follows_rfc),
-	TEST(verdict_every_profile_random_follows_rfc),
-	TEST(verdict_rates_over_many_packets_are_exact),
-	TEST(verdict_any_packet_obeys_the_rules),
-	TEST(verdict_l4s_marks_are_never_below_the_coupling),
-	TEST(verdict_classic_mix_marks_and_drops_alike),
-	TEST(verdict_overload_drops_all_alike_and_marks_survivors),
-	TEST(verdict_random_drop_and_mark_use_independent_bits),
-	TEST(verdict_mixed_traffic_keeps_separate_accounts),
-	TEST(verdict_native_mark_depends_on_length_at_enqueue_only),
-	TEST(verdict_exempt_packets_leave_no_debt),
-	TEST(verdict_passes_what_is_quiet),
-	TEST(verdict_is_quiet_to_the_begin_of_the_ramp),
-	TEST(verdict_is_quiet_for_any_time),
-	TEST(verdict_is_quiet_with_so_much_behind),
-};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs the unit tests that suites.h lists, which the Makefile makes; prints KTAP.
+ * Runs the unit tests of the files that suites.h includes, which the Makefile makes; prints KTAP.
  *
  *	unit [-x] [-s seed] [name]
  *
@@ -25,7 +25,7 @@ static bool unit_run(const struct unit_test *test)
 
 int main(int argc, char **argv)
 {
-	unsigned int i, j, number = 0, passed = 0, failed = 0;
+	unsigned int i, number = 0, passed = 0, failed = 0;
 	const char *only = "";
 	bool exit_first = false;
 
@@ -38,29 +38,23 @@ int main(int argc, char **argv)
 			only = argv[i];
 	}
 
-	for (i = 0; i < ARRAY_SIZE(unit_suites); i++)
-		for (j = 0; j < unit_suites[i].count; j++)
-			number += !strncmp(unit_suites[i].tests[j].name, only,
-					   strlen(only));
+	for_each(test, unit_tests)
+		number += *test && !strncmp((*test)->name, only, strlen(only));
 	printf("KTAP version 1\n1..%u\n# seed 0x%llx, %zu-bit\n", number,
 	       (ull)unit_seed, 8 * sizeof(void *));
 
-	for (i = 0; i < ARRAY_SIZE(unit_suites); i++) {
-		for (j = 0; j < unit_suites[i].count; j++) {
-			const struct unit_test *test = &unit_suites[i].tests[j];
-			bool ok;
+	for (i = 0; i < unit_count; i++) {
+		bool ok;
 
-			if (strncmp(test->name, only, strlen(only)))
-				continue;
-			ok = unit_run(test);
-			passed += ok;
-			failed += !ok;
-			printf("%sok %u - %s\n", ok ? "" : "not ",
-			       passed + failed, test->name);
-			fflush(stdout);
-			if (!ok && exit_first)
-				return 1;
-		}
+		if (strncmp(unit_tests[i]->name, only, strlen(only)))
+			continue;
+		ok = unit_run(unit_tests[i]);
+		passed += ok;
+		failed += !ok;
+		printf("%sok %u - %s\n", ok ? "" : "not ", passed + failed, unit_tests[i]->name);
+		fflush(stdout);
+		if (!ok && exit_first)
+			return 1;
 	}
 	printf("# checks:%llu\n", unit_checks);
 	printf("# pass:%u fail:%u skip:0\n", passed, failed);

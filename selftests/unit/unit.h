@@ -40,14 +40,32 @@ struct unit_test {
 	void (*run)(void);
 };
 
-#define TEST(name)	{ #name, name }
+static const struct unit_test *unit_tests[512];
+static unsigned int unit_count;
 
-struct unit_suite {
-	const struct unit_test *tests;
-	unsigned int count;
-};
+static void unit_add(const struct unit_test *test)
+{
+	if (unit_count == ARRAY_SIZE(unit_tests)) {
+		fprintf(stderr, "unit_tests[] is too small\n");
+		exit(1);
+	}
+	unit_tests[unit_count++] = test;
+}
 
-#define UNIT_SUITE(tests)	{ tests, ARRAY_SIZE(tests) }
+/* UNIT_TEST(name) { ... } adds the test before main() runs. */
+#define UNIT_TEST(name)								\
+	static void name(void);							\
+	__attribute__((constructor)) static void unit_add_##name(void)		\
+	{									\
+		static const struct unit_test test = { #name, name };		\
+										\
+		unit_add(&test);						\
+	}									\
+	static void name(void)
+
+/* Each element of an array, by a pointer to it. */
+#define for_each(row, rows)							\
+	for (__auto_type row = &(rows)[0]; row < (rows) + ARRAY_SIZE(rows); row++)
 
 static jmp_buf unit_end;
 static ull unit_checks;
@@ -185,6 +203,12 @@ static inline struct dualpi2_params unit_params_k(u32 coupling)
 	cfg.coupling = coupling;
 	return unit_params(&cfg);
 }
+
+/* a configuration or its parameters, with "cfg.member = value, ..." set */
+#define UNIT_CONFIG(...)							\
+	({ struct dualpi2_config cfg = unit_config(); __VA_ARGS__; cfg; })
+#define UNIT_PARAMS(...)							\
+	({ struct dualpi2_config cfg = UNIT_CONFIG(__VA_ARGS__); unit_params(&cfg); })
 
 /* state right after start at time 0 */
 static inline struct dualpi2_vars unit_vars(const struct dualpi2_params *p)

@@ -6,7 +6,7 @@
 
 /* ---- parameters ---- */
 
-static void core_defaults_are_those_of_the_papers(void)
+UNIT_TEST(core_defaults_are_those_of_the_papers)
 {
 	struct csaqm_config cfg = core_config(false, 0);
 
@@ -32,7 +32,7 @@ static void core_defaults_are_those_of_the_papers(void)
 	CHECK(cfg.ecn && cfg.dual && !cfg.limit_is_set, "vdq_csaqm");
 }
 
-static void core_limits_of_the_knobs(void)
+UNIT_TEST(core_limits_of_the_knobs)
 {
 	CHECK_EQ(CSAQM_LIMIT_PKTS_MIN, 1);
 	CHECK_EQ(CSAQM_LIMIT_PKTS_MAX, 1048576);
@@ -48,7 +48,7 @@ static void core_limits_of_the_knobs(void)
 }
 
 /* The testbed of the paper: 1 Gbit/s. */
-static void core_parameters_at_a_gigabit_are_the_papers(void)
+UNIT_TEST(core_parameters_at_a_gigabit_are_the_papers)
 {
 	struct csaqm_params p = core_defaults(true, 125000000);
 
@@ -70,7 +70,7 @@ static void core_parameters_at_a_gigabit_are_the_papers(void)
 	CHECK_EQ(p.limit_pkts, 31250000 / 256);
 }
 
-static void core_parameters_of_one_queue_at_a_gigabit(void)
+UNIT_TEST(core_parameters_of_one_queue_at_a_gigabit)
 {
 	struct csaqm_params p = core_defaults(false, 125000000);
 
@@ -84,7 +84,7 @@ static void core_parameters_of_one_queue_at_a_gigabit(void)
 }
 
 /* At 8 kbit/s a target is two packets, a queue four; the most is 1 GiB. */
-static void core_parameters_at_the_ends_have_bounds(void)
+UNIT_TEST(core_parameters_at_the_ends_have_bounds)
 {
 	struct csaqm_params p = core_defaults(true, 1000);
 	u32 i;
@@ -114,7 +114,7 @@ static u64 core_bytes_in(long double rate, u32 us, u64 least)
 	return bytes < least ? least : bytes > 1ULL << 30 ? 1ULL << 30 : bytes;
 }
 
-static void core_parameters_follow_from_the_knobs(void)
+UNIT_TEST(core_parameters_follow_from_the_knobs)
 {
 	static const u64 packet = 1514;
 	int i;
@@ -172,7 +172,7 @@ static void core_parameters_follow_from_the_knobs(void)
 	}
 }
 
-static void core_l4s_virtual_queue_has_l4s_packets_only(void)
+UNIT_TEST(core_l4s_virtual_queue_has_l4s_packets_only)
 {
 	struct csaqm_params dual = core_defaults(true, 125000000);
 	struct csaqm_params one = core_defaults(false, 125000000);
@@ -183,7 +183,7 @@ static void core_l4s_virtual_queue_has_l4s_packets_only(void)
 	CHECK(!csaqm_is_l(&one, DUALPI2_QUEUE_C), "one, C");
 }
 
-static void core_queue_follows_ecn(void)
+UNIT_TEST(core_queue_follows_ecn)
 {
 	struct csaqm_params dual = core_defaults(true, 125000000);
 	struct csaqm_params one = core_defaults(false, 125000000);
@@ -219,7 +219,7 @@ static u64 core_served(const struct core_run *r, enum dualpi2_queue i)
 	return 4294967294ULL - core_length(r, i);
 }
 
-static void core_idle_link_serves_by_rate(void)
+UNIT_TEST(core_idle_link_serves_by_rate)
 {
 	struct core_run r;
 
@@ -246,7 +246,7 @@ static void core_idle_link_serves_by_rate(void)
 }
 
 /* It begins when the last packet has left the link, which may be later. */
-static void core_idle_begins_when_the_link_is_free(void)
+UNIT_TEST(core_idle_begins_when_the_link_is_free)
 {
 	struct core_run r;
 
@@ -264,7 +264,7 @@ static void core_idle_begins_when_the_link_is_free(void)
 }
 
 /* However often one looks: "we continue serving non-empty VQs by C_vi". */
-static void core_idle_in_any_steps_serves_the_same(void)
+UNIT_TEST(core_idle_in_any_steps_serves_the_same)
 {
 	int i;
 
@@ -297,7 +297,7 @@ static void core_idle_in_any_steps_serves_the_same(void)
 }
 
 /* Two hours of the slowest: a jump of any size is not more than it can be. */
-static void core_idle_of_any_length_is_service(void)
+UNIT_TEST(core_idle_of_any_length_is_service)
 {
 	static const u64 rates[] = { 1000, 125000, 125000000, 125000000000ULL };
 	static const u64 gaps[] = {
@@ -416,7 +416,7 @@ static void core_play(bool dual, u64 bandwidth, const u64 *offered,
 /* Gold and Silver get what the policy gives them, whatever they send, and
  * together the rate of the virtual queue.
  */
-static void core_flows_get_what_their_functions_say(void)
+UNIT_TEST(core_flows_get_what_their_functions_say)
 {
 	static const struct {
 		u32 share;	/* dual if not 1000 */
@@ -453,19 +453,3 @@ static void core_flows_get_what_their_functions_say(void)
 		CHECK_NEAR(got[1], silver, silver / 12);
 	}
 }
-
-static const struct unit_test core_tests[] = {
-	TEST(core_defaults_are_those_of_the_papers),
-	TEST(core_limits_of_the_knobs),
-	TEST(core_parameters_at_a_gigabit_are_the_papers),
-	TEST(core_parameters_of_one_queue_at_a_gigabit),
-	TEST(core_parameters_at_the_ends_have_bounds),
-	TEST(core_parameters_follow_from_the_knobs),
-	TEST(core_l4s_virtual_queue_has_l4s_packets_only),
-	TEST(core_queue_follows_ecn),
-	TEST(core_idle_link_serves_by_rate),
-	TEST(core_idle_begins_when_the_link_is_free),
-	TEST(core_idle_in_any_steps_serves_the_same),
-	TEST(core_idle_of_any_length_is_service),
-	TEST(core_flows_get_what_their_functions_say),
-};

@@ -8,7 +8,7 @@
 /* ---- one instance ---- */
 
 /* Full is: the queue, a related virtual queue in bytes or in records. */
-static void core_room_ends_with_any_related_queue(void)
+UNIT_TEST(core_room_ends_with_any_related_queue)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C, l = DUALPI2_QUEUE_L;
 	struct csaqm_config cfg = core_config(true, 1000000);
@@ -54,7 +54,7 @@ static void core_room_ends_with_any_related_queue(void)
 }
 
 /* With one queue the second virtual queue does not exist. */
-static void core_room_with_one_queue(void)
+UNIT_TEST(core_room_with_one_queue)
 {
 	struct csaqm_config cfg = core_config(false, 1000000);
 	struct core_run r;
@@ -78,7 +78,7 @@ static void core_room_with_one_queue(void)
 }
 
 /* What is owed is not in the length, but in sums of 32 bits. */
-static void core_room_is_for_sums_of_32_bits(void)
+UNIT_TEST(core_room_is_for_sums_of_32_bits)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C;
 	struct csaqm_config cfg = core_config(false, 125000000000ULL);
@@ -99,7 +99,7 @@ static void core_room_is_for_sums_of_32_bits(void)
 }
 
 /* A buffer of a low rate is less than a large packet. */
-static void core_room_of_an_empty_queue_is_for_any_packet(void)
+UNIT_TEST(core_room_of_an_empty_queue_is_for_any_packet)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C, l = DUALPI2_QUEUE_L;
 	struct csaqm_config cfg = core_config(true, 1000);
@@ -122,7 +122,7 @@ static void core_room_of_an_empty_queue_is_for_any_packet(void)
 }
 
 /* Two records out for each that comes: an empty virtual queue is not full. */
-static void core_arrivals_catch_up(void)
+UNIT_TEST(core_arrivals_catch_up)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C, l = DUALPI2_QUEUE_L;
 	struct csaqm_config cfg = core_config(true, 1000000);
@@ -157,7 +157,7 @@ static void core_arrivals_catch_up(void)
 	core_end(&r);
 }
 
-static void core_arrival_goes_to_the_related_virtual_queues(void)
+UNIT_TEST(core_arrival_goes_to_the_related_virtual_queues)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C, l = DUALPI2_QUEUE_L;
 	struct csaqm_config cfg = core_config(true, 1000000);
@@ -179,7 +179,7 @@ static void core_arrival_goes_to_the_related_virtual_queues(void)
 }
 
 /* "Remove exactly p_s * C_vi / C bits from all VQs." */
-static void core_departure_serves_all_virtual_queues(void)
+UNIT_TEST(core_departure_serves_all_virtual_queues)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C, l = DUALPI2_QUEUE_L;
 	struct csaqm_config cfg = core_config(true, 1000000);
@@ -205,7 +205,7 @@ static void core_departure_serves_all_virtual_queues(void)
 }
 
 /* Of all queues, values about the thresholds, codepoints. */
-static void core_verdict_matches_the_paper(void)
+UNIT_TEST(core_verdict_matches_the_paper)
 {
 	static const u32 levels[] = { 0, 1, 2, 1000, 65535, 65536 };
 	u32 a, b, i, dual, ecn_on, queue, ecn;
@@ -255,7 +255,7 @@ static void core_verdict_matches_the_paper(void)
 }
 
 /* With one queue ECT(1) is in it, and marked even where ECT(0) is dropped. */
-static void core_verdict_with_one_queue_ignores_the_other(void)
+UNIT_TEST(core_verdict_with_one_queue_ignores_the_other)
 {
 	struct csaqm_params p = core_defaults(false, 125000000);
 	struct csaqm_vars v = { 0 };
@@ -274,7 +274,7 @@ static void core_verdict_with_one_queue_ignores_the_other(void)
 }
 
 /* Each virtual queue has its target. */
-static void core_update_sets_each_threshold(void)
+UNIT_TEST(core_update_sets_each_threshold)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C, l = DUALPI2_QUEUE_L;
 	struct csaqm_config cfg = core_config(true, 10000000);
@@ -306,7 +306,7 @@ static void core_update_sets_each_threshold(void)
 }
 
 /* What is owed is taken out first, as far as 4096 records go. */
-static void core_update_sees_what_is_left(void)
+UNIT_TEST(core_update_sees_what_is_left)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C, l = DUALPI2_QUEUE_L;
 	struct csaqm_config cfg = core_config(true, 10000000);
@@ -336,7 +336,7 @@ static void core_update_sees_what_is_left(void)
 	core_end(&r);
 }
 
-static void core_update_is_due_once_in_its_time(void)
+UNIT_TEST(core_update_is_due_once_in_its_time)
 {
 	struct csaqm_params p = core_defaults(true, 125000000);
 	struct csaqm_vars v = { .due_ns = 0, .idle_ns = CSAQM_BUSY };
@@ -353,18 +353,3 @@ static void core_update_is_due_once_in_its_time(void)
 	CHECK(csaqm_is_due(&p, &v, SEC - 10 * MS - 1), "far back");
 	CHECK(csaqm_is_due(&p, &v, 0), "to the start");
 }
-
-static const struct unit_test core_instance_tests[] = {
-	TEST(core_room_ends_with_any_related_queue),
-	TEST(core_room_with_one_queue),
-	TEST(core_room_is_for_sums_of_32_bits),
-	TEST(core_room_of_an_empty_queue_is_for_any_packet),
-	TEST(core_arrivals_catch_up),
-	TEST(core_arrival_goes_to_the_related_virtual_queues),
-	TEST(core_departure_serves_all_virtual_queues),
-	TEST(core_verdict_matches_the_paper),
-	TEST(core_verdict_with_one_queue_ignores_the_other),
-	TEST(core_update_sets_each_threshold),
-	TEST(core_update_sees_what_is_left),
-	TEST(core_update_is_due_once_in_its_time),
-};

@@ -7,7 +7,7 @@
 
 /* ---- virtual queue ---- */
 
-static void core_new_virtual_queue_is_empty(void)
+UNIT_TEST(core_new_virtual_queue_is_empty)
 {
 	struct csaqm_vq vq;
 
@@ -25,7 +25,7 @@ static void core_new_virtual_queue_is_empty(void)
 	core_free(&vq);
 }
 
-static void core_service_takes_parts_of_packets_in_order(void)
+UNIT_TEST(core_service_takes_parts_of_packets_in_order)
 {
 	struct csaqm_vq vq;
 
@@ -57,7 +57,7 @@ static void core_service_takes_parts_of_packets_in_order(void)
 }
 
 /* Any adding and serving, at once what can be: as the array has it. */
-static void core_virtual_queue_matches_the_array(void)
+UNIT_TEST(core_virtual_queue_matches_the_array)
 {
 	int i, n;
 
@@ -99,7 +99,7 @@ static void core_virtual_queue_matches_the_array(void)
 }
 
 /* 100000 packets through a ring of 5. */
-static void core_ring_wraps(void)
+UNIT_TEST(core_ring_wraps)
 {
 	struct csaqm_vq vq;
 	u32 i;
@@ -117,7 +117,7 @@ static void core_ring_wraps(void)
 	core_free(&vq);
 }
 
-static void core_one_record_is_a_virtual_queue(void)
+UNIT_TEST(core_one_record_is_a_virtual_queue)
 {
 	struct csaqm_vq vq;
 	u32 i;
@@ -137,7 +137,7 @@ static void core_one_record_is_a_virtual_queue(void)
 /* However much is owed, no more than that many records are taken out, and the length
  * is right at once; the next call goes on.
  */
-static void core_work_is_bounded(void)
+UNIT_TEST(core_work_is_bounded)
 {
 	struct csaqm_vq vq;
 	u32 i, before;
@@ -179,7 +179,7 @@ static void core_work_is_bounded(void)
 	core_free(&vq);
 }
 
-static void core_beyond_its_length_nothing_is_owed(void)
+UNIT_TEST(core_beyond_its_length_nothing_is_owed)
 {
 	struct csaqm_vq vq;
 	u32 i;
@@ -205,7 +205,7 @@ static void core_beyond_its_length_nothing_is_owed(void)
 }
 
 /* Parts of bytes add up over millions of them. */
-static void core_share_is_exact(void)
+UNIT_TEST(core_share_is_exact)
 {
 	static const u32 shares[] = { 984, 900, 1, 999, 333, 1000 };
 	u32 i, n;
@@ -230,7 +230,7 @@ static void core_share_is_exact(void)
 }
 
 /* An empty virtual queue saves nothing for packets to come. */
-static void core_empty_virtual_queue_keeps_no_service(void)
+UNIT_TEST(core_empty_virtual_queue_keeps_no_service)
 {
 	struct csaqm_vq vq;
 	int i;
@@ -258,7 +258,7 @@ static void core_empty_virtual_queue_keeps_no_service(void)
 	core_free(&vq);
 }
 
-static void core_service_of_extreme_length(void)
+UNIT_TEST(core_service_of_extreme_length)
 {
 	struct csaqm_vq vq;
 
@@ -282,7 +282,7 @@ static void core_service_of_extreme_length(void)
 
 /* ---- into another ring ---- */
 
-static void core_move_keeps_what_there_is_room_for(void)
+UNIT_TEST(core_move_keeps_what_there_is_room_for)
 {
 	int i;
 
@@ -320,7 +320,7 @@ static void core_move_keeps_what_there_is_room_for(void)
 }
 
 /* 4096 records a call; packets come and leave between two calls. */
-static void core_move_of_many_records_takes_several_calls(void)
+UNIT_TEST(core_move_of_many_records_takes_several_calls)
 {
 	static const u32 sizes[] = { 11000, 5000 };
 	unsigned int i;
@@ -358,7 +358,7 @@ static void core_move_of_many_records_takes_several_calls(void)
 }
 
 /* No packet is that short, but a loop is not to rely on it. */
-static void core_move_ends_with_records_of_nothing(void)
+UNIT_TEST(core_move_ends_with_records_of_nothing)
 {
 	struct csaqm_vq from, to;
 
@@ -379,7 +379,7 @@ static void core_move_ends_with_records_of_nothing(void)
 	core_free(&to);
 }
 
-static void core_move_of_an_empty_one_is_empty(void)
+UNIT_TEST(core_move_of_an_empty_one_is_empty)
 {
 	struct csaqm_vq from, to;
 
@@ -395,7 +395,7 @@ static void core_move_of_an_empty_one_is_empty(void)
 
 /* ---- threshold ---- */
 
-static void core_threshold_matches_a_sort(void)
+UNIT_TEST(core_threshold_matches_a_sort)
 {
 	u32 zero = 0, top = 0, between = 0;
 	struct csaqm_vq vq;
@@ -438,7 +438,7 @@ static void core_threshold_matches_a_sort(void)
 }
 
 /* What the definition says of a few states; no array. */
-static void core_threshold_of_some_states(void)
+UNIT_TEST(core_threshold_of_some_states)
 {
 	struct csaqm_vq vq;
 
@@ -471,7 +471,7 @@ static void core_threshold_of_some_states(void)
 }
 
 /* Served already, but not taken out: at most the target means no threshold. */
-static void core_threshold_is_none_at_the_target_whatever_is_owed(void)
+UNIT_TEST(core_threshold_is_none_at_the_target_whatever_is_owed)
 {
 	struct csaqm_vq vq;
 	u32 i;
@@ -485,23 +485,3 @@ static void core_threshold_is_none_at_the_target_whatever_is_owed(void)
 	CHECK_EQ(csaqm_vq_threshold(&vq, 2999), 65536);
 	core_free(&vq);
 }
-
-static const struct unit_test core_vq_tests[] = {
-	TEST(core_new_virtual_queue_is_empty),
-	TEST(core_service_takes_parts_of_packets_in_order),
-	TEST(core_virtual_queue_matches_the_array),
-	TEST(core_ring_wraps),
-	TEST(core_one_record_is_a_virtual_queue),
-	TEST(core_work_is_bounded),
-	TEST(core_beyond_its_length_nothing_is_owed),
-	TEST(core_share_is_exact),
-	TEST(core_empty_virtual_queue_keeps_no_service),
-	TEST(core_service_of_extreme_length),
-	TEST(core_move_keeps_what_there_is_room_for),
-	TEST(core_move_of_many_records_takes_several_calls),
-	TEST(core_move_ends_with_records_of_nothing),
-	TEST(core_move_of_an_empty_one_is_empty),
-	TEST(core_threshold_matches_a_sort),
-	TEST(core_threshold_of_some_states),
-	TEST(core_threshold_is_none_at_the_target_whatever_is_owed),
-};

@@ -61,7 +61,7 @@ static enum dualpi2_verdict pi2_take(const struct dualpi2_params *p, struct dual
 	return pi2_verdict(p, v, &pkt);
 }
 
-static void pi2_defaults_are_the_papers(void)
+UNIT_TEST(pi2_defaults_are_the_papers)
 {
 	struct pi2_config cfg = pi2_config();
 
@@ -76,7 +76,7 @@ static void pi2_defaults_are_the_papers(void)
 	CHECK_EQ(cfg.ecn, true);
 }
 
-static void pi2_params_hold_every_knob(void)
+UNIT_TEST(pi2_params_hold_every_knob)
 {
 	struct pi2_config cfg = {
 		.limit_pkts = 1,
@@ -103,7 +103,7 @@ static void pi2_params_hold_every_knob(void)
 	CHECK_EQ(pi2_params(&cfg).random, false);
 }
 
-static void pi2_profile_of_each_codepoint(void)
+UNIT_TEST(pi2_profile_of_each_codepoint)
 {
 	CHECK_EQ(pi2_profile(DUALPI2_ECN_NOT_ECT, true), DUALPI2_C_DROP);
 	CHECK_EQ(pi2_profile(DUALPI2_ECN_NOT_ECT, false), DUALPI2_C_DROP);
@@ -118,7 +118,7 @@ static void pi2_profile_of_each_codepoint(void)
 /* p' after each of many updates at random delays is that of the formula; p_s and p_c
  * are k p' and its square.
  */
-static void pi2_updates_follow_the_formula_up_to_the_cap(void)
+UNIT_TEST(pi2_updates_follow_the_formula_up_to_the_cap)
 {
 	unsigned int round, i, capped = 0, between = 0;
 
@@ -160,7 +160,7 @@ static void pi2_updates_follow_the_formula_up_to_the_cap(void)
 	CHECK(capped > 1000 && between > 1000, "%u at the cap, %u between", capped, between);
 }
 
-static void pi2_caps_are_1_and_1_over_k_squared(void)
+UNIT_TEST(pi2_caps_are_1_and_1_over_k_squared)
 {
 	unsigned int k, i;
 
@@ -179,7 +179,7 @@ static void pi2_caps_are_1_and_1_over_k_squared(void)
 }
 
 /* The knob alone has another p' be held, at once. */
-static void pi2_coupling_changed_moves_the_cap(void)
+UNIT_TEST(pi2_coupling_changed_moves_the_cap)
 {
 	struct dualpi2_params p = pi2_params_k(2), q = pi2_params_k(4);
 	struct dualpi2_vars v = pi2_vars(&p, ONE / 2);
@@ -234,18 +234,18 @@ static void pi2_count(bool random)
 	}
 }
 
-static void pi2_signals_evenly_spaced_follow_the_law(void)
+UNIT_TEST(pi2_signals_evenly_spaced_follow_the_law)
 {
 	pi2_count(false);
 }
 
-static void pi2_signals_at_random_follow_the_law(void)
+UNIT_TEST(pi2_signals_at_random_follow_the_law)
 {
 	pi2_count(true);
 }
 
 /* With CE among them or without, each other packet gets the same verdict. */
-static void pi2_ce_has_no_part_in_signals(void)
+UNIT_TEST(pi2_ce_has_no_part_in_signals)
 {
 	struct dualpi2_params p = pi2_params_k(2);
 	struct dualpi2_vars with = pi2_vars(&p, ONE / 3), without = with;
@@ -265,7 +265,7 @@ static void pi2_ce_has_no_part_in_signals(void)
 	CHECK(signals > 10000, "%u signals", signals);
 }
 
-static void pi2_noecn_drops_ect0_alone(void)
+UNIT_TEST(pi2_noecn_drops_ect0_alone)
 {
 	struct dualpi2_params p = pi2_params_k(1);
 	struct dualpi2_vars v = pi2_vars(&p, ONE);
@@ -290,7 +290,7 @@ static void pi2_noecn_drops_ect0_alone(void)
 	CHECK_EQ(pi2_verdict(&p, &v, &pkt), DUALPI2_PASS);
 }
 
-static void pi2_below_two_packets_there_is_no_signal(void)
+UNIT_TEST(pi2_below_two_packets_there_is_no_signal)
 {
 	struct dualpi2_params p = pi2_params_k(1);
 	struct dualpi2_vars v = pi2_vars(&p, ONE);
@@ -315,7 +315,7 @@ static void pi2_below_two_packets_there_is_no_signal(void)
 }
 
 /* Neither are ECN packets dropped, nor is there another verdict, whatever p' is. */
-static void pi2_verdicts_are_those_four_alone(void)
+UNIT_TEST(pi2_verdicts_are_those_four_alone)
 {
 	unsigned int i;
 
@@ -364,7 +364,7 @@ static long double pi2_after(long double base, u64 delay_ns)
 	return (long double)v.base_q32 / ONE;
 }
 
-static void pi2_has_no_limits_of_its_steps(void)
+UNIT_TEST(pi2_has_no_limits_of_its_steps)
 {
 	/* 100 ms: 0.3125 * 0.08 + 3.125 * 0.1; 300 ms: beyond the 250 of PIE's rule. */
 	CHECK(fabsl(pi2_after(0.2L, 100 * MS) - 0.5375L) < PI2_NEAR, "%Lf",
@@ -374,7 +374,7 @@ static void pi2_has_no_limits_of_its_steps(void)
 	      pi2_after(0, 260 * MS));
 }
 
-static void pi2_has_no_gains_that_depend_on_p(void)
+UNIT_TEST(pi2_has_no_gains_that_depend_on_p)
 {
 	static const long double bases[] = { 0, 0.000001L, 0.0001L, 0.01L, 0.1L, 0.3L, 0.6L, 0.8L };
 	unsigned int i;
@@ -386,7 +386,7 @@ static void pi2_has_no_gains_that_depend_on_p(void)
 	}
 }
 
-static void pi2_has_no_silence_below_half_the_target(void)
+UNIT_TEST(pi2_has_no_silence_below_half_the_target)
 {
 	struct dualpi2_params p = pi2_params_k(2);
 	struct dualpi2_vars v = pi2_vars(&p, ONE / 10);
@@ -401,7 +401,7 @@ static void pi2_has_no_silence_below_half_the_target(void)
 	CHECK(marks > 180 && marks < 200, "%u marks", marks);
 }
 
-static void pi2_has_no_burst_allowance(void)
+UNIT_TEST(pi2_has_no_burst_allowance)
 {
 	struct dualpi2_params p = pi2_params_k(2);
 	struct dualpi2_vars v = pi2_vars(&p, ONE / 2);
@@ -428,7 +428,7 @@ static u64 pi2_depart(struct pi2_drain *d, u32 packets, u32 bytes, u64 apart_ns,
 	return now_ns;
 }
 
-static void pi2_delay_of_a_long_queue_is_by_the_rate_of_departures(void)
+UNIT_TEST(pi2_delay_of_a_long_queue_is_by_the_rate_of_departures)
 {
 	struct pi2_drain d = {};
 
@@ -441,7 +441,7 @@ static void pi2_delay_of_a_long_queue_is_by_the_rate_of_departures(void)
 	CHECK_NEAR(pi2_delay_ns(&d, 16384, 7), 6553600, 20);
 }
 
-static void pi2_delay_of_a_short_queue_is_its_age_or_less(void)
+UNIT_TEST(pi2_delay_of_a_short_queue_is_its_age_or_less)
 {
 	struct pi2_drain d = {};
 
@@ -452,7 +452,7 @@ static void pi2_delay_of_a_short_queue_is_its_age_or_less(void)
 	CHECK_EQ(pi2_delay_ns(&d, 0, 0), 0);
 }
 
-static void pi2_drain_takes_a_new_rate_by_halves(void)
+UNIT_TEST(pi2_drain_takes_a_new_rate_by_halves)
 {
 	struct pi2_drain d = {};
 	u64 now_ns = pi2_depart(&d, 12, 1500, 600000, 100000, SEC);
@@ -464,7 +464,7 @@ static void pi2_drain_takes_a_new_rate_by_halves(void)
 	CHECK_NEAR(pi2_delay_ns(&d, 100000, 7), 160 * MS, 1000);
 }
 
-static void pi2_drain_measures_only_while_packets_wait(void)
+UNIT_TEST(pi2_drain_measures_only_while_packets_wait)
 {
 	struct pi2_drain d = {};
 	u64 now_ns;
@@ -488,7 +488,7 @@ static void pi2_drain_measures_only_while_packets_wait(void)
 	CHECK_EQ(d.since_ns, 0);
 }
 
-static void pi2_drain_stands_any_time_and_length(void)
+UNIT_TEST(pi2_drain_stands_any_time_and_length)
 {
 	struct pi2_drain d = {};
 	u64 now_ns = SEC;
@@ -505,27 +505,3 @@ static void pi2_drain_stands_any_time_and_length(void)
 		CHECK(left >= PI2_DRAIN_BYTES || delay_ns <= 5, "delay %llu", (ull)delay_ns);
 	}
 }
-
-static const struct unit_test pi2_tests[] = {
-	TEST(pi2_defaults_are_the_papers),
-	TEST(pi2_params_hold_every_knob),
-	TEST(pi2_profile_of_each_codepoint),
-	TEST(pi2_updates_follow_the_formula_up_to_the_cap),
-	TEST(pi2_caps_are_1_and_1_over_k_squared),
-	TEST(pi2_coupling_changed_moves_the_cap),
-	TEST(pi2_signals_evenly_spaced_follow_the_law),
-	TEST(pi2_signals_at_random_follow_the_law),
-	TEST(pi2_ce_has_no_part_in_signals),
-	TEST(pi2_noecn_drops_ect0_alone),
-	TEST(pi2_below_two_packets_there_is_no_signal),
-	TEST(pi2_verdicts_are_those_four_alone),
-	TEST(pi2_has_no_limits_of_its_steps),
-	TEST(pi2_has_no_gains_that_depend_on_p),
-	TEST(pi2_has_no_silence_below_half_the_target),
-	TEST(pi2_has_no_burst_allowance),
-	TEST(pi2_delay_of_a_long_queue_is_by_the_rate_of_departures),
-	TEST(pi2_delay_of_a_short_queue_is_its_age_or_less),
-	TEST(pi2_drain_takes_a_new_rate_by_halves),
-	TEST(pi2_drain_measures_only_while_packets_wait),
-	TEST(pi2_drain_stands_any_time_and_length),
-};

@@ -16,7 +16,7 @@ static void value_log_one(u64 number)
 	      (ull)number, got, exact);
 }
 
-static void value_log_is_rounded_down(void)
+UNIT_TEST(value_log_is_rounded_down)
 {
 	u64 number;
 	int i;
@@ -32,7 +32,7 @@ static void value_log_is_rounded_down(void)
 	value_log_one(UINT64_MAX);
 }
 
-static void value_log_of_powers_of_two_is_exact(void)
+UNIT_TEST(value_log_of_powers_of_two_is_exact)
 {
 	u32 i;
 
@@ -40,7 +40,7 @@ static void value_log_of_powers_of_two_is_exact(void)
 		CHECK_EQ(ppv_log2_q16(1ULL << i), i << 16);
 }
 
-static void value_log_never_falls(void)
+UNIT_TEST(value_log_never_falls)
 {
 	u64 number = 1;
 
@@ -55,7 +55,7 @@ static void value_log_never_falls(void)
 
 /* ---- what a function may be ---- */
 
-static void value_check_takes_functions_at_the_bounds(void)
+UNIT_TEST(value_check_takes_functions_at_the_bounds)
 {
 	struct ppv_point points[PPV_POINTS_MAX];
 	u32 i;
@@ -75,7 +75,7 @@ static void value_check_takes_functions_at_the_bounds(void)
 	CHECK_EQ(ppv_tvf_check(points, 1), PPV_FAULT_NONE);
 }
 
-static void value_check_names_the_fault(void)
+UNIT_TEST(value_check_names_the_fault)
 {
 	static const struct {
 		enum ppv_fault want;
@@ -114,7 +114,7 @@ static void value_check_names_the_fault(void)
 }
 
 /* A step of logarithms apart is enough; what is taken can be divided by. */
-static void value_check_wants_a_step_between_rates(void)
+UNIT_TEST(value_check_wants_a_step_between_rates)
 {
 	int i, refused = 0;
 
@@ -144,7 +144,7 @@ static void value_check_wants_a_step_between_rates(void)
 
 /* ---- the function ---- */
 
-static void value_set_keeps_the_points(void)
+UNIT_TEST(value_set_keeps_the_points)
 {
 	struct ppv_point points[PPV_POINTS_MAX];
 	int n;
@@ -167,7 +167,7 @@ static void value_set_keeps_the_points(void)
 	}
 }
 
-static void value_at_points_is_exact_and_outside_flat(void)
+UNIT_TEST(value_at_points_is_exact_and_outside_flat)
 {
 	struct ppv_point points[PPV_POINTS_MAX];
 	int n;
@@ -207,7 +207,7 @@ static void value_near_exact(const struct ppv_tvf *tvf, u64 rate)
 	      "%llu B/s: %u, not in %Lf..%Lf", (ull)rate, got, least, most);
 }
 
-static void value_between_points_is_straight_in_logarithms(void)
+UNIT_TEST(value_between_points_is_straight_in_logarithms)
 {
 	struct ppv_point points[PPV_POINTS_MAX];
 	int n, i;
@@ -248,7 +248,7 @@ static void value_never_rises_one(const struct ppv_tvf *tvf, u64 part)
 	}
 }
 
-static void value_never_rises_with_the_rate(void)
+UNIT_TEST(value_never_rises_with_the_rate)
 {
 	struct ppv_point points[PPV_POINTS_MAX];
 	u32 n, i, k;
@@ -276,7 +276,7 @@ static void value_never_rises_with_the_rate(void)
 
 /* ---- the functions of the paper ---- */
 
-static void value_builtins_are_four_proper_functions(void)
+UNIT_TEST(value_builtins_are_four_proper_functions)
 {
 	static const u32 none[] = { 0, 5, PPV_TVFS, PPV_TVFS + 1, UINT32_MAX };
 	static const struct ppv_tvf zero;
@@ -298,7 +298,7 @@ static void value_builtins_are_four_proper_functions(void)
 /* floor(log(10^8 / x) / log(10^10) * 65535), x in Mbit/s, and what follows from
  * the ratios; the points are rounded down, what is between them is rounded up.
  */
-static void value_builtins_are_log_coded(void)
+UNIT_TEST(value_builtins_are_log_coded)
 {
 	static const struct {
 		u32 number;
@@ -334,7 +334,7 @@ static void value_builtins_are_log_coded(void)
 }
 
 /* Where the figure's functions begin, bend and end. */
-static void value_builtins_have_the_points_of_the_figure(void)
+UNIT_TEST(value_builtins_have_the_points_of_the_figure)
 {
 	static const struct {
 		u32 number, point;
@@ -368,7 +368,7 @@ static void value_builtins_have_the_points_of_the_figure(void)
  * has 10 Mbit/s, which it keeps until Gold has 40, then 4:1.  A step of the
  * code is 3.5 * 10^-4 of a rate; each function is rounded by one.
  */
-static void value_gold_and_silver_share_as_the_paper_says(void)
+UNIT_TEST(value_gold_and_silver_share_as_the_paper_says)
 {
 	struct ppv_tvf gold = value_builtin(1), silver = value_builtin(2);
 	u32 level, twice = 0, held = 0, four = 0;
@@ -395,7 +395,7 @@ static void value_gold_and_silver_share_as_the_paper_says(void)
 	      twice, held, four);
 }
 
-static void value_background_gets_a_hundredth_of_gold(void)
+UNIT_TEST(value_background_gets_a_hundredth_of_gold)
 {
 	struct ppv_tvf gold = value_builtin(1), rest = value_builtin(3);
 	u32 level;
@@ -411,7 +411,7 @@ static void value_background_gets_a_hundredth_of_gold(void)
 /* What it sends up to 64 kbit/s is above all that others send, but for the few
  * packets of Gold that stand for its first 13 kbit/s; beyond, it is below all.
  */
-static void value_voice_comes_first_up_to_64_kbit(void)
+UNIT_TEST(value_voice_comes_first_up_to_64_kbit)
 {
 	struct ppv_tvf voice = value_builtin(4);
 	u32 level, n;
@@ -433,22 +433,3 @@ static void value_voice_comes_first_up_to_64_kbit(void)
 	for (level = 1; level < ppv_tvf_coded(&voice, 8000); level++)
 		CHECK_NEAR(value_rate_at(&voice, level), 8004, 4);
 }
-
-static const struct unit_test value_tests[] = {
-	TEST(value_log_is_rounded_down),
-	TEST(value_log_of_powers_of_two_is_exact),
-	TEST(value_log_never_falls),
-	TEST(value_check_takes_functions_at_the_bounds),
-	TEST(value_check_names_the_fault),
-	TEST(value_check_wants_a_step_between_rates),
-	TEST(value_set_keeps_the_points),
-	TEST(value_at_points_is_exact_and_outside_flat),
-	TEST(value_between_points_is_straight_in_logarithms),
-	TEST(value_never_rises_with_the_rate),
-	TEST(value_builtins_are_four_proper_functions),
-	TEST(value_builtins_are_log_coded),
-	TEST(value_builtins_have_the_points_of_the_figure),
-	TEST(value_gold_and_silver_share_as_the_paper_says),
-	TEST(value_background_gets_a_hundredth_of_gold),
-	TEST(value_voice_comes_first_up_to_64_kbit),
-};

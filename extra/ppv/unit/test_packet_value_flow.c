@@ -64,7 +64,7 @@ static u32 value_any_window_us(void)
 	return unit_any(PPV_WINDOW_US_MIN, PPV_WINDOW_US_MAX);
 }
 
-static void value_window_is_converted(void)
+UNIT_TEST(value_window_is_converted)
 {
 	int i;
 
@@ -83,7 +83,7 @@ static void value_window_is_converted(void)
 	}
 }
 
-static void value_rate_of_first_packet_is_one_a_window(void)
+UNIT_TEST(value_rate_of_first_packet_is_one_a_window)
 {
 	struct ppv_window w = value_window(100000);
 	struct ppv_flow flow = { 0 };
@@ -93,7 +93,7 @@ static void value_rate_of_first_packet_is_one_a_window(void)
 }
 
 /* At even distances it is exact but for the roundings. */
-static void value_rate_of_even_packets_is_exact(void)
+UNIT_TEST(value_rate_of_even_packets_is_exact)
 {
 	int i, n;
 
@@ -117,7 +117,7 @@ static void value_rate_of_even_packets_is_exact(void)
 	}
 }
 
-static void value_rate_of_any_arrivals_matches_division(void)
+UNIT_TEST(value_rate_of_any_arrivals_matches_division)
 {
 	int i, n;
 
@@ -138,7 +138,7 @@ static void value_rate_of_any_arrivals_matches_division(void)
 }
 
 /* One window: bytes of the burst; later ones: what the bucket still has. */
-static void value_rate_of_bursts(void)
+UNIT_TEST(value_rate_of_bursts)
 {
 	struct ppv_window w = value_window(100000);
 	struct value_meter m = { .window_ns = w.ns };
@@ -154,7 +154,7 @@ static void value_rate_of_bursts(void)
 	CHECK_EQ(value_meter_check(&m, &flow, &w, 0, SEC + 75 * MS), 45000);
 }
 
-static void value_rate_is_forgotten_after_a_window(void)
+UNIT_TEST(value_rate_is_forgotten_after_a_window)
 {
 	int i;
 
@@ -177,7 +177,7 @@ static void value_rate_is_forgotten_after_a_window(void)
 	}
 }
 
-static void value_rate_survives_a_clock_that_goes_back(void)
+UNIT_TEST(value_rate_survives_a_clock_that_goes_back)
 {
 	struct ppv_window w = value_window(100000);
 	struct ppv_flow flow = { 0 };
@@ -190,7 +190,7 @@ static void value_rate_survives_a_clock_that_goes_back(void)
 	CHECK_EQ(ppv_flow_add(&flow, &w, 1000, 10 * SEC + 50 * MS), 30000);
 }
 
-static void value_rate_has_an_end(void)
+UNIT_TEST(value_rate_has_an_end)
 {
 	static const u32 us[] = { PPV_WINDOW_US_MIN, PPV_WINDOW_US_DEF,
 				  PPV_WINDOW_US_MAX };
@@ -214,7 +214,7 @@ static void value_rate_has_an_end(void)
 	}
 }
 
-static void value_rate_takes_long_packets_as_2_to_24(void)
+UNIT_TEST(value_rate_takes_long_packets_as_2_to_24)
 {
 	static const u32 bytes[] = { 1U << 24, (1U << 24) + 1, UINT32_MAX };
 	struct ppv_window w = value_window(PPV_WINDOW_US_MAX);
@@ -261,7 +261,7 @@ static struct ppv_flow *value_packet(struct ppv_flow *table, u32 hash,
 	return flow;
 }
 
-static void value_flow_is_known_after_its_first_packet(void)
+UNIT_TEST(value_flow_is_known_after_its_first_packet)
 {
 	static const u32 hashes[] = { 0, 1, 1023, 1024, UINT32_MAX };
 	struct ppv_window w = value_window(100000);
@@ -284,7 +284,7 @@ static void value_flow_is_known_after_its_first_packet(void)
 	}
 }
 
-static void value_flow_seen_longest_ago_makes_room(void)
+UNIT_TEST(value_flow_seen_longest_ago_makes_room)
 {
 	struct ppv_window w = value_window(100000);
 	struct ppv_flow *table = value_table();
@@ -311,7 +311,7 @@ static void value_flow_seen_longest_ago_makes_room(void)
 }
 
 /* As many flows as there are places, the same number in each set. */
-static void value_table_has_room_for_all(void)
+UNIT_TEST(value_table_has_room_for_all)
 {
 	const u32 all = PPV_FLOW_SETS * PPV_FLOW_WAYS;
 	struct ppv_window w = value_window(100000);
@@ -326,7 +326,7 @@ static void value_table_has_room_for_all(void)
 }
 
 /* Of each set, the flows in it and when each was seen last. */
-static void value_table_matches_lists(void)
+UNIT_TEST(value_table_matches_lists)
 {
 	static struct { u32 hash; u64 seen; } sets[8][PPV_FLOW_WAYS];
 	struct ppv_window w = value_window(1000);
@@ -366,7 +366,7 @@ static void value_table_matches_lists(void)
 
 /* ---- the pick ---- */
 
-static void value_pick_is_of_a_uniform_part_of_the_rate(void)
+UNIT_TEST(value_pick_is_of_a_uniform_part_of_the_rate)
 {
 	struct ppv_point points[PPV_POINTS_MAX];
 	int i;
@@ -418,7 +418,7 @@ static long double value_slope_steps(const struct ppv_tvf *tvf)
 /* The rate of a flow's packets with a value beyond x is that of which the
  * function is x.
  */
-static void value_share_beyond_a_value_is_its_rate(void)
+UNIT_TEST(value_share_beyond_a_value_is_its_rate)
 {
 	struct ppv_point points[PPV_POINTS_MAX];
 	int i;
@@ -448,7 +448,7 @@ static void value_share_beyond_a_value_is_its_rate(void)
 }
 
 /* A flow of even packets: its rate, its picks, their shares in 5 sigma. */
-static void value_flow_has_the_shares_of_its_function(void)
+UNIT_TEST(value_flow_has_the_shares_of_its_function)
 {
 	static const u32 levels[] = { 45000, 42000, 41000, 39000, 35000 };
 	struct ppv_window w = value_window(PPV_WINDOW_US_DEF);
@@ -485,7 +485,7 @@ static void value_flow_has_the_shares_of_its_function(void)
 	}
 }
 
-static void value_limits_are_those_of_the_paper(void)
+UNIT_TEST(value_limits_are_those_of_the_paper)
 {
 	CHECK_EQ(PPV_CODED_MAX, 65535);
 	CHECK_EQ(PPV_DECADES, 10);
@@ -499,23 +499,3 @@ static void value_limits_are_those_of_the_paper(void)
 	CHECK_EQ(PPV_FLOW_SETS, 1024);
 	CHECK_EQ(PPV_FLOW_WAYS, 4);
 }
-
-static const struct unit_test value_flow_tests[] = {
-	TEST(value_window_is_converted),
-	TEST(value_rate_of_first_packet_is_one_a_window),
-	TEST(value_rate_of_even_packets_is_exact),
-	TEST(value_rate_of_any_arrivals_matches_division),
-	TEST(value_rate_of_bursts),
-	TEST(value_rate_is_forgotten_after_a_window),
-	TEST(value_rate_survives_a_clock_that_goes_back),
-	TEST(value_rate_has_an_end),
-	TEST(value_rate_takes_long_packets_as_2_to_24),
-	TEST(value_flow_is_known_after_its_first_packet),
-	TEST(value_flow_seen_longest_ago_makes_room),
-	TEST(value_table_has_room_for_all),
-	TEST(value_table_matches_lists),
-	TEST(value_pick_is_of_a_uniform_part_of_the_rate),
-	TEST(value_share_beyond_a_value_is_its_rate),
-	TEST(value_flow_has_the_shares_of_its_function),
-	TEST(value_limits_are_those_of_the_paper),
-};

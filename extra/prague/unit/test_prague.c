@@ -4,7 +4,7 @@
  */
 #include "prague_test.h"
 
-static void prague_init_takes_what_it_is_given_and_clears_the_rest(void)
+UNIT_TEST(prague_init_takes_what_it_is_given_and_clears_the_rest)
 {
 	struct prague p;
 
@@ -26,7 +26,7 @@ static void prague_init_takes_what_it_is_given_and_clears_the_rest(void)
 	CHECK(!p.slow_start, "slow start");
 }
 
-static void prague_init_of_nonsense_is_cut_to_the_range(void)
+UNIT_TEST(prague_init_of_nonsense_is_cut_to_the_range)
 {
 	struct prague p;
 
@@ -38,7 +38,7 @@ static void prague_init_of_nonsense_is_cut_to_the_range(void)
 	CHECK_EQ(p.rtt_us8, PRAGUE_RTT_MOST_US * 8);
 }
 
-static void prague_rtt_before_the_first_sample_is_a_millisecond(void)
+UNIT_TEST(prague_rtt_before_the_first_sample_is_a_millisecond)
 {
 	struct prague p;
 
@@ -54,7 +54,7 @@ static void prague_rtt_before_the_first_sample_is_a_millisecond(void)
 	CHECK_EQ(prague_rtt_us(&p), 1);
 }
 
-static void prague_rtt_first_sample_is_taken_whole(void)
+UNIT_TEST(prague_rtt_first_sample_is_taken_whole)
 {
 	static const s32 samples[] = { 1, 2, 999, 25000, 2000000, PRAGUE_RTT_MOST_US };
 	unsigned int i;
@@ -69,7 +69,7 @@ static void prague_rtt_first_sample_is_taken_whole(void)
 	}
 }
 
-static void prague_rtt_later_samples_count_an_eighth(void)
+UNIT_TEST(prague_rtt_later_samples_count_an_eighth)
 {
 	struct prague p = prague_state(PRAGUE_PKT, 8000);
 	long double ref = 8000;
@@ -93,7 +93,7 @@ static void prague_rtt_later_samples_count_an_eighth(void)
 	CHECK_NEAR(prague_rtt_us(&p), 300, 1);
 }
 
-static void prague_rtt_nonsense_is_left_out_or_cut(void)
+UNIT_TEST(prague_rtt_nonsense_is_left_out_or_cut)
 {
 	struct prague p = prague_state(PRAGUE_PKT, 8000);
 	int i;
@@ -115,7 +115,7 @@ static void prague_rtt_nonsense_is_left_out_or_cut(void)
 	CHECK_EQ(prague_rtt_us(&p), PRAGUE_RTT_MOST_US);
 }
 
-static void prague_independent_after_the_transition_below_the_virtual_rtt_only(void)
+UNIT_TEST(prague_independent_after_the_transition_below_the_virtual_rtt_only)
 {
 	struct prague_params params = prague_defaults;
 	struct prague p = prague_state(PRAGUE_PKT, 24999);
@@ -139,7 +139,7 @@ static void prague_independent_after_the_transition_below_the_virtual_rtt_only(v
 	CHECK_EQ(prague_interval_us(&p, &params), 1);
 }
 
-static void prague_least_window_is_the_least_rate_in_an_rtt(void)
+UNIT_TEST(prague_least_window_is_the_least_rate_in_an_rtt)
 {
 	struct prague_params params = prague_defaults;
 	struct prague p = prague_state(PRAGUE_PKT, 20000);
@@ -168,7 +168,7 @@ static void prague_least_window_is_the_least_rate_in_an_rtt(void)
 		 prague_least_window_q32(&p, &params, 1));
 }
 
-static void prague_window_stays_between_least_rate_and_clamp(void)
+UNIT_TEST(prague_window_stays_between_least_rate_and_clamp)
 {
 	struct prague p = prague_state(PRAGUE_PKT / 3, 20000);
 	struct prague_ack ack;
@@ -206,7 +206,7 @@ static void prague_window_stays_between_least_rate_and_clamp(void)
  */
 
 /* ... where the window is taken for R / R_virt, or 1, at least. */
-static void prague_increase_is_acked_over_window(void)
+UNIT_TEST(prague_increase_is_acked_over_window)
 {
 	struct prague_params params = prague_defaults;
 	int i;
@@ -235,7 +235,7 @@ static void prague_increase_is_acked_over_window(void)
 	}
 }
 
-static void prague_increase_of_a_tiny_window_is_that_of_slow_start(void)
+UNIT_TEST(prague_increase_of_a_tiny_window_is_that_of_slow_start)
 {
 	static const struct {
 		u32 rtt_us;
@@ -287,7 +287,7 @@ static u64 prague_grown(struct prague p, const struct prague_params *params, u32
 	return p.window_q32 - begin;
 }
 
-static void prague_avoidance_adds_a_packet_per_rtt(void)
+UNIT_TEST(prague_avoidance_adds_a_packet_per_rtt)
 {
 	static const u32 windows[] = { 100, 1000, 10000 };
 	unsigned int i;
@@ -303,7 +303,7 @@ static void prague_avoidance_adds_a_packet_per_rtt(void)
 }
 
 /* In 25 ms the rate, W / R, grows by a packet per 25 ms, whatever R is. */
-static void prague_independent_rate_grows_alike_at_any_rtt(void)
+UNIT_TEST(prague_independent_rate_grows_alike_at_any_rtt)
 {
 	static const u32 rtts_us[] = { 250, 1000, 2500, 5000, 12500 };
 	unsigned int i;
@@ -320,7 +320,7 @@ static void prague_independent_rate_grows_alike_at_any_rtt(void)
 	}
 }
 
-static void prague_slow_start_doubles_per_rtt(void)
+UNIT_TEST(prague_slow_start_doubles_per_rtt)
 {
 	struct prague p;
 
@@ -329,7 +329,7 @@ static void prague_slow_start_doubles_per_rtt(void)
 	CHECK_EQ(prague_grown(p, &prague_defaults, 4), 150 * PRAGUE_PKT);
 }
 
-static void prague_increase_is_for_unmarked_packets_only(void)
+UNIT_TEST(prague_increase_is_for_unmarked_packets_only)
 {
 	/* Marks within the interval of the last cut decrease nothing. */
 	struct prague p = prague_state(100 * PRAGUE_PKT, 50000);
@@ -349,7 +349,7 @@ static void prague_increase_is_for_unmarked_packets_only(void)
 	      prague_window_after(p, PRAGUE_MOST_ACKED - 1, 0, 10), "a large ACK is cut");
 }
 
-static void prague_increase_is_none_in_loss_or_when_the_sender_had_less(void)
+UNIT_TEST(prague_increase_is_none_in_loss_or_when_the_sender_had_less)
 {
 	int slow_start;
 
@@ -371,7 +371,7 @@ static void prague_increase_is_none_in_loss_or_when_the_sender_had_less(void)
 	}
 }
 
-static void prague_ack_takes_its_rtt(void)
+UNIT_TEST(prague_ack_takes_its_rtt)
 {
 	struct prague p = prague_state(PRAGUE_PKT, 8000);
 	struct prague_ack ack = prague_ack_of(&p, 1, 0, 0);
@@ -389,7 +389,7 @@ static void prague_ack_takes_its_rtt(void)
  * What the stack is told.
  */
 
-static void prague_window_cwnd_is_rounded_up_and_one_more(void)
+UNIT_TEST(prague_window_cwnd_is_rounded_up_and_one_more)
 {
 	static const struct {
 		u64 window_q32;
@@ -409,7 +409,7 @@ static void prague_window_cwnd_is_rounded_up_and_one_more(void)
 	}
 }
 
-static void prague_next_cwnd_steps_towards_the_window(void)
+UNIT_TEST(prague_next_cwnd_steps_towards_the_window)
 {
 	static const struct {
 		u32 window, cwnd, acked, next;
@@ -437,7 +437,7 @@ static void prague_next_cwnd_steps_towards_the_window(void)
 	}
 }
 
-static void prague_rate_is_window_over_rtt(void)
+UNIT_TEST(prague_rate_is_window_over_rtt)
 {
 	static const u32 sizes[] = { 1, 88, 536, 1448, 8948, 65535 };
 	int i;
@@ -469,7 +469,7 @@ static void prague_rate_is_window_over_rtt(void)
 	}
 }
 
-static void prague_rate_has_known_values(void)
+UNIT_TEST(prague_rate_has_known_values)
 {
 	struct prague p = prague_state(20 * PRAGUE_PKT, 20000);
 
@@ -503,7 +503,7 @@ static void prague_rate_has_known_values(void)
 }
 
 /* Where the second way of computing it takes over there is no step. */
-static void prague_rate_has_no_step(void)
+UNIT_TEST(prague_rate_has_no_step)
 {
 	struct prague p = prague_state(0, 1);
 	u64 below, above;
@@ -518,7 +518,7 @@ static void prague_rate_has_no_step(void)
 	      (ull)below, (ull)above);
 }
 
-static void prague_burst_is_a_quarter_of_a_millisecond(void)
+UNIT_TEST(prague_burst_is_a_quarter_of_a_millisecond)
 {
 	static const struct {
 		u64 rate_bytes_ps;
@@ -535,29 +535,3 @@ static void prague_burst_is_a_quarter_of_a_millisecond(void)
 	for (i = 0; i < ARRAY_SIZE(cases); i++)
 		CHECK_EQ(prague_burst_pkts(cases[i].rate_bytes_ps, cases[i].mss), cases[i].pkts);
 }
-
-static const struct unit_test prague_tests[] = {
-	TEST(prague_init_takes_what_it_is_given_and_clears_the_rest),
-	TEST(prague_init_of_nonsense_is_cut_to_the_range),
-	TEST(prague_rtt_before_the_first_sample_is_a_millisecond),
-	TEST(prague_rtt_first_sample_is_taken_whole),
-	TEST(prague_rtt_later_samples_count_an_eighth),
-	TEST(prague_rtt_nonsense_is_left_out_or_cut),
-	TEST(prague_independent_after_the_transition_below_the_virtual_rtt_only),
-	TEST(prague_least_window_is_the_least_rate_in_an_rtt),
-	TEST(prague_window_stays_between_least_rate_and_clamp),
-	TEST(prague_increase_is_acked_over_window),
-	TEST(prague_increase_of_a_tiny_window_is_that_of_slow_start),
-	TEST(prague_avoidance_adds_a_packet_per_rtt),
-	TEST(prague_independent_rate_grows_alike_at_any_rtt),
-	TEST(prague_slow_start_doubles_per_rtt),
-	TEST(prague_increase_is_for_unmarked_packets_only),
-	TEST(prague_increase_is_none_in_loss_or_when_the_sender_had_less),
-	TEST(prague_ack_takes_its_rtt),
-	TEST(prague_window_cwnd_is_rounded_up_and_one_more),
-	TEST(prague_next_cwnd_steps_towards_the_window),
-	TEST(prague_rate_is_window_over_rtt),
-	TEST(prague_rate_has_known_values),
-	TEST(prague_rate_has_no_step),
-	TEST(prague_burst_is_a_quarter_of_a_millisecond),
-};

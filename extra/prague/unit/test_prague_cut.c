@@ -11,7 +11,7 @@ static long double prague_cut_ref(u64 window, u32 alpha_q24)
 	return window * (1 - (alpha_q24 >> 5) / 1048576.0L);
 }
 
-static void prague_first_mark_halves_and_ends_slow_start(void)
+UNIT_TEST(prague_first_mark_halves_and_ends_slow_start)
 {
 	struct prague p;
 	struct prague_ack ack;
@@ -42,7 +42,7 @@ static void prague_first_mark_halves_and_ends_slow_start(void)
 	CHECK_EQ(p.window_q32, 32 * PRAGUE_PKT);
 }
 
-static void prague_marks_before_the_begin_do_not_count(void)
+UNIT_TEST(prague_marks_before_the_begin_do_not_count)
 {
 	struct prague p;
 	struct prague_ack ack = { .now_us = 100000, .delivered = 60, .ce = 5, .acked = 10,
@@ -55,7 +55,7 @@ static void prague_marks_before_the_begin_do_not_count(void)
 	CHECK_EQ(p.alpha_q24, 0);
 }
 
-static void prague_cut_is_half_of_alpha_once_an_interval(void)
+UNIT_TEST(prague_cut_is_half_of_alpha_once_an_interval)
 {
 	static const u32 rtts_us[] = { 1, 1000, 24999, 25000, 60000 };
 	unsigned int i, j;
@@ -96,7 +96,7 @@ static void prague_cut_is_half_of_alpha_once_an_interval(void)
 	}
 }
 
-static void prague_cut_before_the_transition_is_once_an_rtt(void)
+UNIT_TEST(prague_cut_before_the_transition_is_once_an_rtt)
 {
 	struct prague p = prague_state(64 * PRAGUE_PKT, 5000);
 
@@ -107,7 +107,7 @@ static void prague_cut_before_the_transition_is_once_an_rtt(void)
 }
 
 /* By half for each of four intervals, in proportion within one; the next is due one later. */
-static void prague_cut_that_is_late_counts_for_the_lateness(void)
+UNIT_TEST(prague_cut_that_is_late_counts_for_the_lateness)
 {
 	static const struct {
 		u32 interval_us;
@@ -146,7 +146,7 @@ static void prague_cut_that_is_late_counts_for_the_lateness(void)
 	}
 }
 
-static void prague_cut_follows_its_reference_at_any_lateness(void)
+UNIT_TEST(prague_cut_follows_its_reference_at_any_lateness)
 {
 	int i;
 
@@ -174,7 +174,7 @@ static void prague_cut_follows_its_reference_at_any_lateness(void)
 }
 
 /* Marks at any times take as much in the end as those that come when they are due. */
-static void prague_cuts_take_as_much_however_late_they_come(void)
+UNIT_TEST(prague_cuts_take_as_much_however_late_they_come)
 {
 	struct prague late = prague_state(1 << 20, 50000), due = late;
 	long double late_log, due_log;
@@ -193,7 +193,7 @@ static void prague_cuts_take_as_much_however_late_they_come(void)
 	CHECK(fabsl(late_log / due_log - 1) <= 0.01, "%Lf, not %Lf", late_log, due_log);
 }
 
-static void prague_cut_takes_away_a_window_that_the_stack_does_not_allow(void)
+UNIT_TEST(prague_cut_takes_away_a_window_that_the_stack_does_not_allow)
 {
 	struct prague p = prague_state(1000 * PRAGUE_PKT, 50000);
 	struct prague_ack ack;
@@ -226,7 +226,7 @@ static void prague_cut_takes_away_a_window_that_the_stack_does_not_allow(void)
  * Rounds and alpha.
  */
 
-static void prague_alpha_follows_its_reference(void)
+UNIT_TEST(prague_alpha_follows_its_reference)
 {
 	struct prague p = prague_state(PRAGUE_PKT, 50000);
 	struct prague_ack ack = prague_ack_of(&p, 0, 0, 0);
@@ -248,7 +248,7 @@ static void prague_alpha_follows_its_reference(void)
 	}
 }
 
-static void prague_alpha_reaches_its_ends_and_small_shares(void)
+UNIT_TEST(prague_alpha_reaches_its_ends_and_small_shares)
 {
 	struct prague p = prague_state(PRAGUE_PKT, 50000);
 	struct prague_ack ack = prague_ack_of(&p, 0, 0, 0);
@@ -278,7 +278,7 @@ static void prague_alpha_reaches_its_ends_and_small_shares(void)
 }
 
 /* Nothing that a peer can tell makes alpha more than 1, or anything overflow. */
-static void prague_alpha_of_nonsense_counts_is_capped(void)
+UNIT_TEST(prague_alpha_of_nonsense_counts_is_capped)
 {
 	static const struct {
 		u32 delivered, ce, share_q20;
@@ -320,7 +320,7 @@ static void prague_alpha_of_nonsense_counts_is_capped(void)
 	}
 }
 
-static void prague_round_without_a_delivery_leaves_alpha(void)
+UNIT_TEST(prague_round_without_a_delivery_leaves_alpha)
 {
 	struct prague p = prague_state(PRAGUE_PKT, 50000);
 	struct prague_ack ack = prague_ack_of(&p, 0, 5, 1);
@@ -335,7 +335,7 @@ static void prague_round_without_a_delivery_leaves_alpha(void)
 	CHECK_EQ(p.alpha_q24, 12345678 - 12345678 / 16);
 }
 
-static void prague_round_ends_when_the_stack_says_and_the_virtual_rtt_is_over(void)
+UNIT_TEST(prague_round_ends_when_the_stack_says_and_the_virtual_rtt_is_over)
 {
 	struct prague p = prague_state(PRAGUE_PKT, 50000);
 	struct prague_ack ack = prague_ack_of(&p, 1, 0, 1);
@@ -361,7 +361,7 @@ static void prague_round_ends_when_the_stack_says_and_the_virtual_rtt_is_over(vo
 	CHECK(!prague_take(&p, &ack), "before its end");
 }
 
-static void prague_rounds_count_after_slow_start_up_to_the_transition(void)
+UNIT_TEST(prague_rounds_count_after_slow_start_up_to_the_transition)
 {
 	struct prague p;
 	struct prague_ack ack;
@@ -422,7 +422,7 @@ static void prague_check_ack(struct prague *p, const struct prague_params *param
 	CHECK(burst >= 1 && burst <= 65535, "burst %u", burst);
 }
 
-static void prague_random_acks_keep_the_invariants(void)
+UNIT_TEST(prague_random_acks_keep_the_invariants)
 {
 	struct prague p = prague_state(10 * PRAGUE_PKT, 20000);
 	struct prague_ack ack = prague_ack_of(&p, 0, 0, 0);
@@ -484,21 +484,3 @@ static void prague_random_acks_keep_the_invariants(void)
 		prague_check_ack(&p, &params, &ack, &cwnd, cwnd_most, mss);
 	}
 }
-
-static const struct unit_test prague_cut_tests[] = {
-	TEST(prague_first_mark_halves_and_ends_slow_start),
-	TEST(prague_marks_before_the_begin_do_not_count),
-	TEST(prague_cut_is_half_of_alpha_once_an_interval),
-	TEST(prague_cut_before_the_transition_is_once_an_rtt),
-	TEST(prague_cut_that_is_late_counts_for_the_lateness),
-	TEST(prague_cut_follows_its_reference_at_any_lateness),
-	TEST(prague_cuts_take_as_much_however_late_they_come),
-	TEST(prague_cut_takes_away_a_window_that_the_stack_does_not_allow),
-	TEST(prague_alpha_follows_its_reference),
-	TEST(prague_alpha_reaches_its_ends_and_small_shares),
-	TEST(prague_alpha_of_nonsense_counts_is_capped),
-	TEST(prague_round_without_a_delivery_leaves_alpha),
-	TEST(prague_round_ends_when_the_stack_says_and_the_virtual_rtt_is_over),
-	TEST(prague_rounds_count_after_slow_start_up_to_the_transition),
-	TEST(prague_random_acks_keep_the_invariants),
-};

@@ -5,7 +5,7 @@
  */
 #include "prague_test.h"
 
-static void prague_loss_halves_what_was_allowed_and_ends_slow_start(void)
+UNIT_TEST(prague_loss_halves_what_was_allowed_and_ends_slow_start)
 {
 	static const struct {
 		u64 window_q32;
@@ -47,7 +47,7 @@ static void prague_loss_halves_what_was_allowed_and_ends_slow_start(void)
 }
 
 /* Timeouts without an ACK between them. */
-static void prague_loss_after_loss_leaves_two_packets(void)
+UNIT_TEST(prague_loss_after_loss_leaves_two_packets)
 {
 	struct prague p = prague_state(64 * PRAGUE_PKT, 20000);
 	int i;
@@ -64,7 +64,7 @@ static void prague_loss_after_loss_leaves_two_packets(void)
 	}
 }
 
-static void prague_undo_restores_window_and_slow_start(void)
+UNIT_TEST(prague_undo_restores_window_and_slow_start)
 {
 	struct prague p;
 
@@ -90,7 +90,7 @@ static void prague_undo_restores_window_and_slow_start(void)
 	CHECK_EQ(p.window_q32, 150 * PRAGUE_PKT);
 }
 
-static void prague_undo_of_a_series_restores_what_was_before_the_first(void)
+UNIT_TEST(prague_undo_of_a_series_restores_what_was_before_the_first)
 {
 	struct prague p;
 
@@ -111,7 +111,7 @@ static void prague_undo_of_a_series_restores_what_was_before_the_first(void)
 	CHECK(!p.slow_start, "slow start");
 }
 
-static void prague_marks_cut_in_loss_too(void)
+UNIT_TEST(prague_marks_cut_in_loss_too)
 {
 	struct prague p = prague_state(64 * PRAGUE_PKT, 50000);
 
@@ -120,7 +120,7 @@ static void prague_marks_cut_in_loss_too(void)
 	CHECK_EQ(prague_window_after(p, 9, 1, 50000), 32 * PRAGUE_PKT);
 }
 
-static void prague_first_mark_in_a_loss_halves_no_more(void)
+UNIT_TEST(prague_first_mark_in_a_loss_halves_no_more)
 {
 	struct prague p;
 	struct prague_ack ack;
@@ -148,7 +148,7 @@ static void prague_first_mark_in_a_loss_halves_no_more(void)
  * Larger packets.
  */
 
-static void prague_larger_mss_leaves_the_bytes(void)
+UNIT_TEST(prague_larger_mss_leaves_the_bytes)
 {
 	struct prague p;
 	int i;
@@ -180,7 +180,7 @@ static void prague_larger_mss_leaves_the_bytes(void)
 	CHECK_EQ(p.window_q32, PRAGUE_LEAST);
 }
 
-static void prague_larger_mss_during_a_loss_is_undone_in_bytes(void)
+UNIT_TEST(prague_larger_mss_during_a_loss_is_undone_in_bytes)
 {
 	struct prague p = prague_state(24 * PRAGUE_PKT, 20000);
 
@@ -191,7 +191,7 @@ static void prague_larger_mss_during_a_loss_is_undone_in_bytes(void)
 	CHECK_EQ(p.window_q32, 6 * PRAGUE_PKT);
 }
 
-static void prague_after_idle_the_next_cut_is_that_of_one_interval(void)
+UNIT_TEST(prague_after_idle_the_next_cut_is_that_of_one_interval)
 {
 	static const u32 rtts_us[] = { 5000, 50000 };
 	unsigned int i;
@@ -215,7 +215,7 @@ static void prague_after_idle_the_next_cut_is_that_of_one_interval(void)
 }
 
 /* Of a machine that has just started, by its clock. */
-static void prague_after_idle_in_the_first_interval_of_time_is_its_begin(void)
+UNIT_TEST(prague_after_idle_in_the_first_interval_of_time_is_its_begin)
 {
 	static const u64 nows_us[] = { 0, 1, 24999, 25000 };
 	struct prague p = prague_state(64 * PRAGUE_PKT, 1000);
@@ -407,12 +407,12 @@ static void prague_alone_settles_at(bool even)
 	}
 }
 
-static void prague_alone_on_random_marks_settles_at_its_rate(void)
+UNIT_TEST(prague_alone_on_random_marks_settles_at_its_rate)
 {
 	prague_alone_settles_at(false);
 }
 
-static void prague_alone_on_even_marks_settles_at_its_rate(void)
+UNIT_TEST(prague_alone_on_even_marks_settles_at_its_rate)
 {
 	prague_alone_settles_at(true);
 }
@@ -445,12 +445,12 @@ static void prague_alone_half_of_it_marked_settles_at(bool even, u32 least_rtt_u
 	}
 }
 
-static void prague_alone_half_of_it_marked_at_random_settles_near_its_rate(void)
+UNIT_TEST(prague_alone_half_of_it_marked_at_random_settles_near_its_rate)
 {
 	prague_alone_half_of_it_marked_settles_at(false, 10000);
 }
 
-static void prague_alone_half_of_it_marked_evenly_settles_near_its_rate(void)
+UNIT_TEST(prague_alone_half_of_it_marked_evenly_settles_near_its_rate)
 {
 	prague_alone_half_of_it_marked_settles_at(true, 0);
 }
@@ -473,18 +473,18 @@ static void prague_alone_at_a_long_rtt(bool even)
 	}
 }
 
-static void prague_alone_at_a_long_rtt_on_random_marks_settles_at_its_window(void)
+UNIT_TEST(prague_alone_at_a_long_rtt_on_random_marks_settles_at_its_window)
 {
 	prague_alone_at_a_long_rtt(false);
 }
 
-static void prague_alone_at_a_long_rtt_on_even_marks_settles_at_its_window(void)
+UNIT_TEST(prague_alone_at_a_long_rtt_on_even_marks_settles_at_its_window)
 {
 	prague_alone_at_a_long_rtt(true);
 }
 
 /* 20 to 1 it would be without independence of the RTT. What is sent: see above. */
-static void prague_flows_of_1_and_20_ms_share_equally(void)
+UNIT_TEST(prague_flows_of_1_and_20_ms_share_equally)
 {
 	unsigned int i, even;
 
@@ -510,23 +510,3 @@ static void prague_flows_of_1_and_20_ms_share_equally(void)
 		}
 	}
 }
-
-static const struct unit_test prague_loss_tests[] = {
-	TEST(prague_loss_halves_what_was_allowed_and_ends_slow_start),
-	TEST(prague_loss_after_loss_leaves_two_packets),
-	TEST(prague_undo_restores_window_and_slow_start),
-	TEST(prague_undo_of_a_series_restores_what_was_before_the_first),
-	TEST(prague_marks_cut_in_loss_too),
-	TEST(prague_first_mark_in_a_loss_halves_no_more),
-	TEST(prague_larger_mss_leaves_the_bytes),
-	TEST(prague_larger_mss_during_a_loss_is_undone_in_bytes),
-	TEST(prague_after_idle_the_next_cut_is_that_of_one_interval),
-	TEST(prague_after_idle_in_the_first_interval_of_time_is_its_begin),
-	TEST(prague_alone_on_random_marks_settles_at_its_rate),
-	TEST(prague_alone_on_even_marks_settles_at_its_rate),
-	TEST(prague_alone_half_of_it_marked_at_random_settles_near_its_rate),
-	TEST(prague_alone_half_of_it_marked_evenly_settles_near_its_rate),
-	TEST(prague_alone_at_a_long_rtt_on_random_marks_settles_at_its_window),
-	TEST(prague_alone_at_a_long_rtt_on_even_marks_settles_at_its_window),
-	TEST(prague_flows_of_1_and_20_ms_share_equally),
-};
