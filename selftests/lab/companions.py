@@ -9,7 +9,9 @@ import math
 import re
 import statistics
 
+import judge
 import report
+import statements
 import results
 
 PEAKS = 2                       # peak of PIE over that of PI2, and PI2 does not rise above 100 ms again
@@ -57,11 +59,11 @@ def peaks(cells):
     for experiment in ("pi2-fig12", "pi2-fig12-flows"):
         judged, pie = experiment == "pi2-fig12", of(cells, experiment, "pie")
         for case, cell in of(cells, experiment, "pi2").items():
-            one, other = (c and c.value(report.peak_ms) for c in (cell, pie.get(case)))
+            one, other = (c and c.value(statements.peak_ms) for c in (cell, pie.get(case)))
             if other:
-                yield report.Row([f"Fig. 12, {case}: peak"], [
-                    report.Check("PIE's peak over PI2's", ratio(other, one), PEAKS, paper=510 / 250, judged=judged),
-                    report.Check("further peaks of PI2", cell.value(report.further_peaks), most=0, judged=judged)],
+                yield judge.Row([f"Fig. 12, {case}: peak"], [
+                    judge.Check("PIE's peak over PI2's", ratio(other, one), PEAKS, paper=510 / 250, judged=judged),
+                    judge.Check("further peaks of PI2", cell.value(statements.further_peaks), most=0, judged=judged)],
                     [f"{other.mean:.0f} : {one.mean:.0f} ms", "510 : 250"])
 
 
@@ -88,8 +90,8 @@ def balances(cells):
             if not found:
                 continue
             judged = (aqm, a) == ("pi2", "dctcp")
-            yield report.Row([f"Fig. 15, {aqm}: CUBIC : {'DCTCP' if a == 'dctcp' else 'ECN-CUBIC'}"], [
-                report.Check(case, value, *BALANCE, judged=judged) for case, value in found.items()],
+            yield judge.Row([f"Fig. 15, {aqm}: CUBIC : {'DCTCP' if a == 'dctcp' else 'ECN-CUBIC'}"], [
+                judge.Check(case, value, *BALANCE, judged=judged) for case, value in found.items()],
                 [f"{geometric(v.mean for v in found.values()):.2f}, {min(v.mean for v in found.values()):.2f} to "
                  f"{max(v.mean for v in found.values()):.2f} in {len(found)} cells",
                  paper if a == "dctcp" else "about 1"])
@@ -107,11 +109,11 @@ def shares(cells):
             checks = []
             for name, l4s in (("L4S", True), ("Classic", False)):
                 if flows := sum(g["count"] for g in cell.one.groups("tcp", l4s)):
-                    checks.append(report.Check(
+                    checks.append(judge.Check(
                         f"share of {name}", cell.value(class_share(l4s)), 1 - SHARE_WITHIN, 1 + SHARE_WITHIN,
                         judged=aqm == "vdq_csaqm" and flows >= SHARE_FLOWS))
-            yield report.Row([f"Fig. 3, {aqm}, {case}: shares"], checks,
-                             [", ".join(f"{c.what[9:]} {report.shown(c.value, 2)}" for c in checks), "near 1"])
+            yield judge.Row([f"Fig. 3, {aqm}, {case}: shares"], checks,
+                             [", ".join(f"{c.what[9:]} {judge.shown(c.value, 2)}" for c in checks), "near 1"])
 
 
 def fairer(cells):
@@ -120,8 +122,8 @@ def fairer(cells):
     for case, cell in of(cells, "vdq-rtt", "vdq_csaqm").items():
         mine, other = (c and c.value(jain) for c in (cell, peers.get(case)))
         if other:
-            yield report.Row([f"Fig. 4, {case}: Jain's index"],
-                             [report.Check("that of vdq_csaqm", mine, math.nextafter(other.mean, 2))],
+            yield judge.Row([f"Fig. 4, {case}: Jain's index"],
+                             [judge.Check("that of vdq_csaqm", mine, math.nextafter(other.mean, 2))],
                              [f"{mine.mean:.3f}, dualpi2 {other.mean:.3f}", "higher"])
 
 
@@ -133,12 +135,12 @@ def policies(cells):
             for name in "AB":
                 gold, silver = (cell.value(lambda r, g=f"{name}-{kind}": r.summary["groups"][g]["mbit_per_flow"])
                                 for kind in ("gold", "silver"))
-                checks.append(report.Check(
+                checks.append(judge.Check(
                     f"{'L4S' if name == 'A' else 'Classic'} Gold : Silver", ratio(gold, silver),
                     GOLD_SILVER * (1 - GOLD_WITHIN), GOLD_SILVER * (1 + GOLD_WITHIN),
                     judged=aqm == "vdq_csaqm" and silver.mean >= SILVER_MBIT))
-            yield report.Row([f"Fig. 5, {aqm}, {case}"], checks, [
-                ", ".join(f"{c.what} {report.shown(c.value, 2)}" for c in checks), "4"])
+            yield judge.Row([f"Fig. 5, {aqm}, {case}"], checks, [
+                ", ".join(f"{c.what} {judge.shown(c.value, 2)}" for c in checks), "4"])
 
 
 def target_rows(cells):
@@ -147,7 +149,7 @@ def target_rows(cells):
 
 
 COLUMNS = (  # name, figure, digits
-    ("utilization %", report.utilization_pct, 1),
+    ("utilization %", judge.utilization_pct, 1),
     ("Jain", jain, 3),
     ("share L4S", class_share(True), 2),
     ("share Classic", class_share(False), 2),
@@ -185,8 +187,8 @@ def one_table(cells):
 
 def case_table(cells):
     """A line for each case and AQM, with the share of each group, [[text]]."""
-    return [[experiment, cell.case, aqm, *(report.shown(cell.value(f), d) for _, f, d in COLUMNS), ", ".join(
-        f"{g['name']} {report.shown(cell.value(lambda r, n=g['name']: share(r, [n])), 2)}" for g in cell.job["groups"])]
+    return [[experiment, cell.case, aqm, *(judge.shown(cell.value(f), d) for _, f, d in COLUMNS), ", ".join(
+        f"{g['name']} {judge.shown(cell.value(lambda r, n=g['name']: share(r, [n])), 2)}" for g in cell.job["groups"])]
             for (experiment, aqm), mine in compared(cells).items() for cell in mine]
 
 
@@ -201,8 +203,8 @@ def page(cells):
     parts.append(report.verdict_table(["", "here", "the paper's", "", "why"], rows) if rows else "Not run.")
     parts.append("## All AQMs\n\nMeans over the cases of an experiment, and their range.")
     table = one_table(cells)
-    parts.append(report.markdown(["experiment", "AQM", "cases", *head], table) if table else "Not run.")
+    parts.append(judge.markdown(["experiment", "AQM", "cases", *head], table) if table else "Not run.")
     if table:
-        parts += ["## Every case", report.markdown(["experiment", "case", "AQM", *head, "share of each group"],
+        parts += ["## Every case", judge.markdown(["experiment", "case", "AQM", *head, "share of each group"],
                                                    case_table(cells))]
     return "\n\n".join(parts) + "\n"
