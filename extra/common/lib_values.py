@@ -11,7 +11,7 @@ force, trees.
     of(qdisc)                       one of lib.qdisc_dump(), its statistics and options decoded
     check_accounts(st)              raise Failure unless the counters fit together
     Model(kind, knobs)              virtual queues record by record, thresholds by sorting
-    ValueTree(name, kind, knobs)    trees.Tree with the qdisc at its leaves
+    ValueTree(name, kind, knobs)    parents.Tree with the qdisc at its leaves
 
 The numbers in here come from the papers and from the comments of csaqm_uapi.h, not from the code of the qdiscs.
 """
@@ -32,7 +32,7 @@ import frames
 import hostile
 import lib
 from lib import CE, ECT0, ECT1, NOT_ECT, Failure, expect, expect_equal
-from trees import Account, Kind, Tree
+from parents import Account, Kind, Tree
 
 KINDS = ("csaqm", "vdq_csaqm")
 ECNS = (NOT_ECT, ECT1, ECT0, CE)

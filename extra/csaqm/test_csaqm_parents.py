@@ -28,7 +28,7 @@ import lib
 import packets
 from gso import GSO, GsoRig
 from lib import CE, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_equal, note, run, tc
-from trees import AGREEING, ONE_LEAF, spare_qfq
+from parents import AGREEING, ONE_LEAF, spare_qfq
 from lib_csaqm import MBIT, CALM, SLOW, ROOMY, refresh, text_of, carried
 
 # The last packet

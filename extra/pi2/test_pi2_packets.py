@@ -27,7 +27,7 @@ import packets
 from gso import GSO, GsoRig
 from lib import (CE, CODEPOINTS, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_between, expect_equal,
                  note, run, shared_net, tc, test)
-from trees import AGREEING, Account, Kind, Tree
+from parents import AGREEING, Account, Kind, Tree
 from lib_pi2 import KNOBS, DEFAULTS, LONGEST_US, ECN_OF, AT_CAP, CALM, encode, total, check_accounts, of, Pi2
 
 # GSO, parents

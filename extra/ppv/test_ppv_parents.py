@@ -26,7 +26,7 @@ import lib
 import packets
 from gso import GSO, GsoRig
 from lib import ECT0, ECT1, NOT_ECT, Net, Stream, each, expect, expect_equal, note, run, tc, test
-from trees import AGREEING, Account, Kind, Tree, spare_qfq
+from parents import AGREEING, Account, Kind, Tree, spare_qfq
 from lib_ppv import MBIT, LINE, PpvWire, in_carry
 
 # Accounts

@@ -25,7 +25,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "net"))
 
 import lib  # noqa: E402
 from lib import Failure, each, expect, expect_equal, note, test  # noqa: E402
-from trees import Tree  # noqa: E402
+from parents import Tree  # noqa: E402
 
 KMEMLEAK = "/sys/kernel/debug/kmemleak"
 # tbf, qfq and hfsc peek, htb does not, root has no parent. tbf splits GSO packets itself.

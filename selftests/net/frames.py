@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Raw frames: built by struct, sent and received through AF_PACKET, compared byte by byte.
 
-Every frame carries its number in the source address, because a frame that was cut short has
-no other room for it.  What may happen to a frame on its way through an AQM is defined here, in
-judge(), from RFC 3168 and RFC 791 alone.
+Every frame carries its number in the source address, because a frame that was cut short has no other room for it. What
+may happen to a frame on its way through an AQM is defined here, in judge(), from RFC 3168 and RFC 791 alone.
 
 This is not the place for network set-up or for the qdisc's statistics; see lib.py.
 """
@@ -30,6 +29,7 @@ ETH_P_PPP_DISC = 0x8863
 ETH_P_PPP_SES = 0x8864
 ETH_P_8021AD = 0x88A8
 ETH_P_LLDP = 0x88CC
+IP_TYPES = {4: ETH_P_IP, 6: ETH_P_IPV6}
 
 PPP_IP = 0x0021
 PPP_IPV6 = 0x0057
@@ -166,8 +166,7 @@ def with_ce(frame, ip_offset):
 def judge(sent, received, ip_offset):
     """What happened to a frame: "same", "marked", or a description of the damage.
 
-    ip_offset: of its outermost IP header, None if it has none that can be read; then not a
-    bit may change.
+    ip_offset: of its outermost IP header, None if it has none that can be read; then not a bit may change.
     """
     if received == sent:
         return "same"

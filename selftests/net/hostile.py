@@ -9,9 +9,8 @@ twice: as it was before dualpi2 and as it left.
         after, before = rig.collect()
         pair_up(before, after, outermost_ip)    [(number, codepoint, "same" | "marked" | "lost")], damage
 
-The reference is a copy that a filter of the parent took (mirred), or the same frame sent to a device
-without an AQM: what the kernel does to a packet on its own account happens to both.
-This is not the place for tests.
+The reference is a copy that a filter of the parent took (mirred), or the same frame sent to a device without an AQM:
+what the kernel does to a packet on its own account happens to both. This is not the place for tests.
 """
 
 import contextlib
@@ -23,16 +22,34 @@ import select
 import socket
 import struct
 import time
+from collections import namedtuple
 
 import frames
 import lib
 from frames import ETH_P_8021AD, ETH_P_8021Q, ETH_P_IP, ETH_P_IPV6, ETH_P_PPP_SES
 from lib import ECT1, expect, expect_equal
-from packets import MTU
+from packets import ELSEWHERE, MTU
 
 TAGS_MAX = 8
 # Nothing may be lost to the limits unless a test wants it.
 ROOMY = {"limit": 1000000, "memory_limit": 1 << 31}
+
+# Tunnels. words: of ip link add; outer: version of the outer header; head: bytes in front of the inner packet;
+# inner: versions that it carries; ether: it carries Ethernet frames; mod: module
+Tunnel = namedtuple("Tunnel", "name words outer head inner ether mod")
+V4 = "local 10.8.0.1 remote 10.8.0.2 ttl 64"
+V6 = "local fd08::1 remote fd08::2"
+TUNNELS = [
+    Tunnel("ipip", f"t0 type ipip {V4}", 4, 34, (4,), False, "ipip"),
+    Tunnel("sit", f"t0 type sit mode any {V4}", 4, 34, (4, 6), False, "sit"),
+    Tunnel("gre", f"t0 type gre {V4}", 4, 38, (4, 6), False, "ip_gre"),
+    Tunnel("gretap", f"t0 type gretap {V4}", 4, 38, (4, 6), True, "ip_gre"),
+    Tunnel("ip6ip6", f"t0 type ip6tnl mode any {V6} encaplimit none", 6, 54, (4, 6), False, "ip6_tunnel"),
+    Tunnel("ip6gre", f"t0 type ip6gre {V6} encaplimit none tclass inherit", 6, 58, (4, 6), False, "ip6_gre"),
+    Tunnel("ip6gretap", f"t0 type ip6gretap {V6} encaplimit none tclass inherit", 6, 58, (4, 6), True, "ip6_gre"),
+    Tunnel("vxlan", f"t0 type vxlan id 7 {V4} dstport 4789 dev out", 4, 50, (4, 6), True, "vxlan"),
+    Tunnel("vxlan over ipv6", f"t0 type vxlan id 7 {V6} dstport 4789 dev out", 6, 70, (4, 6), True, "vxlan"),
+]
 
 
 # The independent parser
@@ -147,8 +164,7 @@ class Tun(frames.Tap):
         with lib.in_netns(netns):
             self.fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
             self.fds = [self.fd]
-            fcntl.ioctl(self.fd, frames.TUNSETIFF, struct.pack("16sH22x", name.encode(),
-                                                               flags | frames.IFF_NO_PI))
+            fcntl.ioctl(self.fd, frames.TUNSETIFF, struct.pack("16sH22x", name.encode(), flags | frames.IFF_NO_PI))
             if offload:
                 fcntl.ioctl(self.fd, TUNSETOFFLOAD, offload)
         lib.run(f"ip link set {name} txqueuelen 10000 mtu {mtu} {words} up", netns)
@@ -305,7 +321,7 @@ class Mirror:
         lib.run(["tc", "-batch", "-"], self.netns, stdin=f"""\
 qdisc add dev {dev} root handle 1: htb default 10 direct_qlen 1000
 class add dev {dev} parent 1: classid 1:10 htb rate {self.rate} ceil {self.rate} burst 1514 cburst 1514 quantum 1514
-""" + (f"filter add dev {dev} parent 1: matchall action mirred egress mirror dev ref continue\n" if mirror else ""))
+"""+ (f"filter add dev {dev} parent 1: matchall action mirred egress mirror dev ref continue\n" if mirror else ""))
         error, text = lib.tc_request(self.netns, lib.RTM_NEWQDISC, lib.NLM_F_CREATE | lib.NLM_F_EXCL, dev, "10:",
                                      "1:10", "dualpi2", lib.pack(**self.knobs))
         expect_equal((error, text), (0, ""), "add of dualpi2")
@@ -453,3 +469,11 @@ class WireGuard:
             if error := sock.request(family, 0, body + payload).error:
                 raise OSError(error, os.strerror(error))
             return []
+
+
+def start_queue(rig, dev="out"):
+    """A standing queue, so that everything which follows is marked."""
+    filler = rig.keep(frames.Sender(rig.netns, dev))
+    for number in range(1, 11):
+        packet = frames.ipv4(frames.udp(bytes(1400)), ECT1)
+        filler.send(frames.ether(number, ETH_P_IP, packet, ELSEWHERE))

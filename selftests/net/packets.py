@@ -9,10 +9,11 @@ marks all it may or nothing, every kind of frame, and frames that were sent, for
             load.send(name, build, ip, ECT1)
         load.verdicts(rig.out.drain(4))     [(name, codepoint, ip, "same" | "marked" | "lost")]
 
-One namespace: a TAP device `out` has the qdisc under htb and gives the frames as they leave, with
-every tag; frames come to it from a packet socket, from a packet ring (header outside the linear
-part) or from the TAP device `in` over a bridge (outermost tag outside the frame, packet shared with
-other ports).
+One namespace: a TAP device `out` has the qdisc under htb and gives the frames as they leave, with every tag; frames
+come to it from a packet socket, from a packet ring (header outside the linear part) or from the TAP device `in` over a
+bridge (outermost tag outside the frame, packet shared with other ports).
+
+Bed is a namespace with dummy devices, for tests that count packets and do not look at them.
 
 This is not the place for tests, nor for GSO packets (gso.py) and tunnels (hostile.py).
 """
@@ -20,13 +21,14 @@ This is not the place for tests, nor for GSO packets (gso.py) and tunnels (hosti
 import contextlib
 import os
 import struct
+import time
 from collections import namedtuple
 
 import frames
 import lib
-from frames import (ETH_HLEN, ETH_P_8021AD, ETH_P_8021Q, ETH_P_ARP, ETH_P_IP, ETH_P_IPV6,
-                    ETH_P_LLDP, ETH_P_MPLS, ETH_P_PPP_DISC, ETH_P_PPP_SES, PPP_IP, PPP_IPV6,
-                    PPP_LCP, ether, ipv4, ipv6, judge, pppoe, tagged, udp)
+from frames import (ETH_HLEN, ETH_P_8021AD, ETH_P_8021Q, ETH_P_ARP, ETH_P_IP, ETH_P_IPV6, ETH_P_LLDP, ETH_P_MPLS,
+                    ETH_P_PPP_DISC, ETH_P_PPP_SES, PPP_IP, PPP_IPV6, PPP_LCP, ether, ipv4, ipv6, judge, pppoe, tagged,
+                    udp)
 from lib import CE, ECT0, ECT1, NOT_ECT, expect, expect_equal
 
 MTU = 9000
@@ -121,12 +123,83 @@ class add dev out parent 1: classid 1:10 htb rate {self.rate} ceil {self.rate} b
         return st
 
 
+class Bed:
+    """A namespace with the dummy devices `out`, with dualpi2 under htb, and `side`."""
+
+    serial = iter(range(1000))
+
+    def __init__(self, rate="1gbit", **knobs):
+        self.netns = f"dpm{os.getpid()}-{next(self.serial)}"
+        self.rate, self.knobs = rate, knobs
+
+    def __enter__(self):
+        with contextlib.ExitStack() as stack:
+            lib.quiet_netns(stack, self.netns)
+            lib.run(["ip", "-batch", "-"], self.netns, stdin="""\
+link add out type dummy
+link add side type dummy
+link set dev out up
+link set dev side up
+""")
+            self.add()
+            self.sender = frames.Sender(self.netns, "out")
+            stack.callback(self.sender.close)
+            self.stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error):
+        return self.stack.__exit__(*error)
+
+    def add(self):
+        lib.run(["tc", "-batch", "-"], self.netns, stdin=f"""\
+qdisc add dev out root handle 1: htb default 10
+class add dev out parent 1: classid 1:10 htb rate {self.rate} ceil {self.rate} burst 1514 cburst 1514 quantum 1514
+""")
+        expect_equal(lib.tc_request(self.netns, lib.RTM_NEWQDISC, lib.NLM_F_CREATE | lib.NLM_F_EXCL, "out", "10:",
+                                    "1:10", "dualpi2", lib.pack(**self.knobs)), (0, ""), "add of dualpi2")
+
+    def filter(self, words, protocol="all"):
+        lib.tc(f"filter add dev out parent 10: protocol {protocol} prio 1 {words}", self.netns)
+
+    def no_filter(self):
+        lib.tc("filter del dev out parent 10:", self.netns, check=False)
+
+    def send(self, ecns=ECNS, count=10, packet=ipv4):
+        """`count` of each codepoint; returns how many."""
+        for number in range(count):
+            for ecn in ecns:
+                self.sender.send(ether(number, 0x86DD if packet is ipv6 else 0x0800, packet(ecn=ecn)))
+        return count * len(ecns)
+
+    def stats(self):
+        return lib.stats(self.netns, "out")
+
+    def sent(self, dev):
+        """Packets that a device got."""
+        with lib.in_netns(self.netns), open("/proc/self/net/dev", encoding="ascii") as file:
+            return next(int(line.split(":")[1].split()[9]) for line in file if line.lstrip().startswith(dev + ":"))
+
+    def outcome(self, **how):
+        """Send some, and what became of them: offered, C, L, filter_dropped, drops, on the device, aside."""
+        def now():
+            st = self.stats()
+            return (st["c"]["enqueued"], st["l"]["enqueued"], st["filter_dropped"], st["drops"],
+                    self.sent("out"), self.sent("side"))
+        before = now()
+        offered = self.send(**how)
+        time.sleep(0.05)
+        after = now()
+        lib.check_identities(self.stats())
+        parent = lib.stats(self.netns, "out", "1:")
+        expect_equal((parent["qlen"], parent["backlog"]), (0, 0), "left in htb")
+        return (offered, *(b - a for a, b in zip(before, after)))
+
+
 START = 3      # see Load.start()
 
 
-# Every kind of frame.  build(number, ecn) makes one; ip: where its outermost IP header is, None:
-# it has none that can be read; tags: in band; cut: too short for a receiver to take the tag out,
-# so it cannot come over a bridge.
+# Every kind of frame. build(number, ecn) makes one; ip: where its outermost IP header is, None: it has none that can be
+# read; tags: in band; cut: too short for a receiver to take the tag out, so it cannot come over a bridge.
 Kind = namedtuple("Kind", "name build ip tags cut")
 
 KINDS = []
@@ -225,8 +298,7 @@ behind_tags("qinq arp", [(ETH_P_8021AD, 0x0064), (ETH_P_8021Q, 0x0011)], ETH_P_A
 behind_tags("tag, ipv4 cut at 19", [(ETH_P_8021Q, 17)], ETH_P_IP, lambda ecn: ipv4(b"", ecn)[:19], ip=False)
 behind_tags("tag, ipv6 cut at 39", [(ETH_P_8021Q, 17)], ETH_P_IPV6, lambda ecn: ipv6(b"", ecn)[:39], ip=False)
 behind_tags("tag without payload", [(ETH_P_8021Q, 17)], ETH_P_IP, lambda ecn: b"", ip=False, cut=True)
-behind_tags("qinq, ipv4 cut at 1", [(ETH_P_8021AD, 100), (ETH_P_8021Q, 17)], ETH_P_IP,
-            lambda ecn: b"\x45", ip=False)
+behind_tags("qinq, ipv4 cut at 1", [(ETH_P_8021AD, 100), (ETH_P_8021Q, 17)], ETH_P_IP, lambda ecn: b"\x45", ip=False)
 for length in range(4):
     without_ip(f"tag cut at {length}", ETH_P_8021Q, lambda ecn, n=length: b"\x45\x01\x08\x00"[:n], cut=True)
 
@@ -309,9 +381,8 @@ class Load:
                 number, ETH_P_IP, ipv4(udp(b"f" * (size - 42)), ecn), ELSEWHERE), ETH_HLEN, ecn)
 
     def start(self):
-        """What a standing L4S queue begins with.  htb has tokens for the first, and at 0 tokens it
-        lets one more go; the third finds nothing in the queue (floor of two packets).  None of
-        them is marked, every one that follows can be.
+        """What a standing L4S queue begins with. htb has tokens for the first, and at 0 tokens it lets one more go; the
+        third finds nothing in the queue (floor of two packets). None of them is marked, every one that follows can be.
         """
         self.fill(START, ECT1, 1514)
 

@@ -13,28 +13,8 @@ import os
 import socket
 import time
 
-from lib import (
-    ANY_ECT,
-    CE,
-    CLA_ECT,
-    ECT0,
-    ECT1,
-    NOT_ECT,
-    VIRTUAL_TIME,
-    Stream,
-    expect,
-    expect_between,
-    expect_equal,
-    in_netns,
-    main,
-    note,
-    quiet_netns,
-    run,
-    shared_net,
-    stats,
-    tc,
-    test,
-)
+from lib import (ANY_ECT, CE, CLA_ECT, ECT0, ECT1, NOT_ECT, VIRTUAL_TIME, Stream, expect, expect_between, expect_equal,
+                 in_netns, main, note, quiet_netns, run, shared_net, stats, tc, test)
 
 NAMES = {NOT_ECT: "Not-ECT", ECT1: "ECT(1)", ECT0: "ECT(0)", CE: "CE"}
 # Without virtual time the sender may stop for a while and then send a burst, which the AQM must not mark.
@@ -119,8 +99,7 @@ def c04_l4s_off_ect1_is_dropped_and_not_marked():
     """0.9 R of ECT(1) and 0.2 R of CE: only the former can be dropped, by 1/9."""
     net = shared_net()
     with net.aqm(l4s=0) as q:
-        result = net.traffic(18, Stream("ect1", ecn=ECT1, bps=9e6),
-                             Stream("ce", ecn=CE, bps=2e6), warmup=10)
+        result = net.traffic(18, Stream("ect1", ecn=ECT1, bps=9e6), Stream("ce", ecn=CE, bps=2e6), warmup=10)
         expect_equal(q.stats()["l"]["enqueued"], 0, "packets in L")
         expect_equal(result["ect1"].ecn, [0, result["ect1"].received, 0, 0], "ECT(1) as received")
         expect_between(result["ect1"].loss, 0.97 / 9, 1.03 / 9, "loss of ECT(1)")

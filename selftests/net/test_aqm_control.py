@@ -4,39 +4,20 @@
 # suite: long kernel=stock
 """The controller, the coupling, overload, and the signals they lead to.
 
-Unresponsive streams take the place of TCP: with Classic traffic of c and L4S
-traffic of l times the link's rate R, the queue stops growing only where the drops
-shed the excess.  Below overload only Not-ECT is dropped, with
-p_C = (c + l - 1) / c, so that p' = sqrt(p_C) and p_CL = k p' follow.  In overload
-everything is dropped alike: p_C = 1 - 1 / (c + l).
+Unresponsive streams take the place of TCP: with Classic traffic of c and L4S traffic of l times the link's rate R, the
+queue stops growing only where the drops shed the excess. Below overload only Not-ECT is dropped, with p_C = (c + l - 1)
+/ c, so that p' = sqrt(p_C) and p_CL = k p' follow. In overload everything is dropped alike: p_C = 1 - 1 / (c + l).
 
-Figures "within 3 %" are the project's own bound for the steady state.  A signal
-that is spaced evenly comes n p - 3/2 to n p + 1/2 times in n packets
-(dualpi2_spacer_hit()), so that its own error is at most 2/n.
+Figures "within 3 %" are the project's own bound for the steady state. A signal that is spaced evenly comes n p - 3/2 to
+n p + 1/2 times in n packets (dualpi2_spacer_hit()), so that its own error is at most 2/n.
 """
 
 import math
 import os
 import time
 
-from lib import (
-    CE,
-    ECT0,
-    ECT1,
-    NOT_ECT,
-    RANDOM,
-    RECUR,
-    Skip,
-    Stream,
-    expect,
-    expect_between,
-    expect_equal,
-    main,
-    note,
-    run,
-    shared_net,
-    test,
-)
+from lib import (CE, ECT0, ECT1, NOT_ECT, RANDOM, RECUR, Skip, Stream, expect, expect_between, expect_equal, main, note,
+                 run, shared_net, test)
 
 R = 10e6        # bit/s
 T_US = 800      # of one packet of 1000 bytes
@@ -67,8 +48,7 @@ def expect_steady(k, c, l, **knobs):
     p_cl = k * math.sqrt(p_c)
     net = shared_net()
     with net.aqm(coupling=k, **knobs) as q:
-        result, samples = net.sampled(q, 24, Stream("c", bps=c * R), Stream("l", ecn=ECT1, bps=l * R),
-                                      warmup=14)
+        result, samples = net.sampled(q, 24, Stream("c", bps=c * R), Stream("l", ecn=ECT1, bps=l * R), warmup=14)
         one = result["l"]
         expect_equal(one.lost, 0, "loss of ECT(1)")
         expect_near(result["c"].loss, p_c, "loss of Not-ECT")
@@ -109,9 +89,8 @@ def steady_state_with_drop_enqueue_is_the_same():
 
 @test("R9")
 def steady_state_ect0_is_marked_as_often_as_not_ect_is_dropped():
-    """Half of each.  Marks do not shed load, so p_C = 0.1/0.55, and the drops are as
-    many as balance the load.  That a signal falls on the one or the other is at most
-    as uneven as a coin.
+    """Half of each. Marks do not shed load, so p_C = 0.1/0.55, and the drops are as many as balance the load. That a
+    signal falls on the one or the other is at most as uneven as a coin.
     """
     p_c = 0.1 / 0.55
     net = shared_net()
@@ -141,8 +120,7 @@ def steady_state_classic_delay_is_at_the_target():
 
 @test("C16")
 def c16_slow_link_classic_delay_is_at_the_target():
-    """1 Mbit/s, where a packet takes 12 ms: the signal must not wait for three of
-    them (36 ms).
+    """1 Mbit/s, where a packet takes 12 ms: the signal must not wait for three of them (36 ms).
     """
     packet_us = 1514 * 8
     net = shared_net()
@@ -160,8 +138,7 @@ def c04_ect1_in_classic_is_marked_with_the_coupled_probability():
     net = shared_net()
     with net.aqm() as q:
         q.filter("protocol all prio 1 matchall classid 10:3")
-        result = net.traffic(20, Stream("not", bps=0.8 * R), Stream("ect1", ecn=ECT1, bps=0.3 * R),
-                             warmup=12)
+        result = net.traffic(20, Stream("not", bps=0.8 * R), Stream("ect1", ecn=ECT1, bps=0.3 * R), warmup=12)
         st = q.stats()
         expect_equal(st["l"]["enqueued"], 0, "packets in L")
         expect_equal(result["ect1"].lost, 0, "loss of ECT(1)")
@@ -176,8 +153,7 @@ def c05_ect0_in_l_is_marked_with_the_square():
     net = shared_net()
     with net.aqm() as q:
         q.filter("protocol ip prio 1 flower ip_proto udp dst_port 5001 classid 10:1")
-        result = net.traffic(20, Stream("not", bps=0.8 * R), Stream("ect0", ecn=ECT0, bps=0.3 * R),
-                             warmup=12)
+        result = net.traffic(20, Stream("not", bps=0.8 * R), Stream("ect0", ecn=ECT0, bps=0.3 * R), warmup=12)
         st = q.stats()
         expect_equal(st["l"]["enqueued"], result["ect0"].sent_ever, "packets in L")
         expect_equal(result["ect0"].lost, 0, "loss of ECT(0)")
@@ -199,10 +175,9 @@ def c05_not_ect_in_l_is_dropped_with_the_square():
 
 @test("R28", "C5")
 def c05_not_ect_in_l_beyond_the_step_is_not_all_dropped():
-    """Bursts of 7 packets of 1250 bytes: numbers 3 to 6 wait for 1.8 ms and more
-    (test_aqm_queues.py says why), and where one of them is dropped number 3 or 4
-    is, so that its successors still wait beyond the step.  At (1/2)^2 that is a
-    quarter of 30 to 40 packets in 10 bursts, spaced evenly.
+    """Bursts of 7 packets of 1250 bytes: numbers 3 to 6 wait for 1.8 ms and more (test_aqm_queues.py says why), and
+    where one of them is dropped number 3 or 4 is, so that its successors still wait beyond the step. At (1/2)^2 that is
+    a quarter of 30 to 40 packets in 10 bursts, spaced evenly.
     """
     net = shared_net()
     with net.aqm(ramp_us=0) as q:
@@ -239,10 +214,9 @@ def c17_l_unmarked_in_overload_is_dropped_alike():
 
 @test("R4", "R30")
 def overload_both_queues_lose_alike_until_it_ends():
-    """c = l = 0.75.  p' rises to 0.577, so that p_CL is 1 and all that remains of L
-    is marked.  Then half the rate goes on arriving.  Overload ends with the queue, or
-    when p', which falls by the integral term alone, is below 1/2.  That is known after
-    HOLD, when it has not come back.
+    """c = l = 0.75. p' rises to 0.577, so that p_CL is 1 and all that remains of L is marked. Then half the rate goes
+    on arriving. Overload ends with the queue, or when p', which falls by the integral term alone, is below 1/2. That is
+    known after HOLD, when it has not come back.
     """
     stop, end = 16, 22
     net = shared_net()
@@ -267,16 +241,13 @@ def overload_both_queues_lose_alike_until_it_ends():
         expect_near(result["ect1"].loss, 1 / 3, "loss in L")
         # Whether a drop hits one or the other in C is at most as uneven as a coin.
         slack = 5 * math.sqrt(c_lost) / 2
-        expect_between(result["ect0"].lost - c_lost / 2, -slack, slack,
-                       "drops of ECT(0) less half of those in C")
+        expect_between(result["ect0"].lost - c_lost / 2, -slack, slack, "drops of ECT(0) less half of those in C")
         expect_equal(result["ect0"].ecn[CE], 0, "marks of ECT(0) while it is dropped")
         expect_equal(result["ect1"].ecn[CE], result["ect1"].received, "ECT(1) that remained, CE")
 
-        # What waited at the end, a target's length, is still dropped from, and the
-        # packets that came meanwhile.
+        # What waited at the end, a target's length, is still dropped from, and the packets that came meanwhile.
         for name in ("later c", "later l"):
-            last = max((sent for sent, delay, _ in result[name].records if delay is None),
-                       default=stop * 1e9)
+            last = max((sent for sent, delay, _ in result[name].records if delay is None), default=stop * 1e9)
             expect_between((last / 1e9 - stop) * 1000, 0, 2 * TARGET_US / 1000,
                            f"last loss of {name}, ms after the load's end")
 
@@ -303,8 +274,7 @@ def c18_overload_at_its_edge_begins_once_and_queues_stay_short():
     """
     net = shared_net()
     with net.aqm() as q:
-        result = net.traffic(20, Stream("c", bps=0.6 * R), Stream("l", ecn=ECT1, bps=0.6 * R, trace=True),
-                             warmup=12)
+        result = net.traffic(20, Stream("c", bps=0.6 * R), Stream("l", ecn=ECT1, bps=0.6 * R, trace=True), warmup=12)
         st = q.stats()
         expect_equal(st["overload_count"], 1, "overloads")
         expect_between(st["overload_ns"] / 1e9, 14, 20, "time in overload, s")
@@ -321,8 +291,7 @@ def overload_with_overflow_l_is_never_dropped_by_the_aqm():
     """p' stops at 1/k; delay grows instead, up to the limit of 100 packets."""
     net = shared_net()
     with net.aqm(drop_overload=0, limit=100, p_cmax=25) as q:
-        result, samples = net.sampled(q, 6, Stream("c", bps=0.75 * R),
-                                      Stream("l", ecn=ECT1, bps=0.75 * R), warmup=3)
+        result, samples = net.sampled(q, 6, Stream("c", bps=0.75 * R), Stream("l", ecn=ECT1, bps=0.75 * R), warmup=3)
         st = q.stats()
         for name in ("dropped_aqm", "dropped_overload"):
             expect_equal(st["l"][name], 0, f"{name} of L")
@@ -338,9 +307,8 @@ def overload_with_overflow_l_is_never_dropped_by_the_aqm():
 
 @test("C1")
 def c01_stalled_link_takes_p_to_its_end():
-    """A link that stands still for 400 ms with a backlog: the next update adds at
-    least beta 0.4 s = 1.28.  32 bits that wrap would leave 0.28 and whatever the
-    integral term adds.
+    """A link that stands still for 400 ms with a backlog: the next update adds at least beta 0.4 s = 1.28. 32 bits that
+    wrap would leave 0.28 and whatever the integral term adds.
     """
     net = shared_net()
     with net.aqm(shaper="tbf", bandwidth=12500000) as q:
@@ -429,17 +397,15 @@ def c12_idle_p_falls_to_0_without_anybody_looking():
 
 @test("C13")
 def c13_sparse_traffic_p_moves_by_time_and_not_by_updates():
-    """A standing queue of constant delay D on a link of 20 packets a second: an
-    update only every 50 ms, and yet p' rises by alpha (D - target) / tupdate a
-    second.  Counted by updates it would be 16/50 of that.  D is what the packets
+    """A standing queue of constant delay D on a link of 20 packets a second: an update only every 50 ms, and yet p'
+    rises by alpha (D - target) / tupdate a second. Counted by updates it would be 16/50 of that. D is what the packets
     show; they are in class 2 so that none is lost.
     """
     alpha, target_us = 8, 100000
     net = shared_net()
     with net.aqm(rate=160000, alpha=alpha, target=target_us, p_cmax=100) as q:
         q.filter("protocol all prio 1 matchall classid 10:2")
-        traffic = net.start(6, Stream("first", pps=20, burst=5, count=5),
-                            Stream("then", pps=20, start=0.025), warmup=1)
+        traffic = net.start(6, Stream("first", pps=20, burst=5, count=5), Stream("then", pps=20, start=0.025), warmup=1)
         time.sleep(2)
         ends = []
         for _ in range(2):
@@ -452,8 +418,7 @@ def c13_sparse_traffic_p_moves_by_time_and_not_by_updates():
         delay_us = traffic.wait()["then"].delay_us
         note(f"delay {delay_us}")
         rise = (ends[1][1] - ends[0][1]) / (ends[1][0] - ends[0][0])
-        least, most = (alpha / 256 * (delay_us[key] - target_us) / 1e6 / TUPDATE
-                       for key in ("min", "max"))
+        least, most = (alpha / 256 * (delay_us[key] - target_us) / 1e6 / TUPDATE for key in ("min", "max"))
         # 3 ms per end of 2 s are 0.3 %; the delay includes 0.2 ms outside of the queue.
         expect(least > 0.05, "the delay is too short to tell")
         expect_between(rise, least * 0.98, most * 1.01, "p' per second")
@@ -476,8 +441,7 @@ def signals(signal):
     """c = 0.95, l = 0.15: p_C = 2/19, p_CL = 0.649."""
     net = shared_net()
     with net.aqm(signal=signal):
-        result = net.traffic(26, Stream("c", bps=0.95 * R, trace=True),
-                             Stream("l", ecn=ECT1, bps=0.15 * R), warmup=10)
+        result = net.traffic(26, Stream("c", bps=0.95 * R, trace=True), Stream("l", ecn=ECT1, bps=0.15 * R), warmup=10)
         records = [r for r in result["c"].records if r[0] >= 10e9]
         return result, gaps(records, lambda record: record[1] is None)
 
@@ -503,8 +467,7 @@ def signal_random_makes_gaps_geometric():
     p_c = 0.1 / 0.95
     result, found = signals(RANDOM)
     slack = 5 * math.sqrt(8 / len(found))
-    expect_between(variance(found) / ((1 - p_c) / p_c**2), 1 - slack, 1 + slack,
-                   "variance of gaps / geometric")
+    expect_between(variance(found) / ((1 - p_c) / p_c**2), 1 - slack, 1 + slack, "variance of gaps / geometric")
     sent = result["c"].sent
     slack = 5 * math.sqrt(sent * p_c * (1 - p_c))
     expect_between(result["c"].lost - sent * p_c, -slack, slack, "drops less the expected")

@@ -7,25 +7,8 @@
 import math
 import time
 
-from lib import (
-    CE,
-    ECT1,
-    EXT_XSTATS_TAIL,
-    NOT_ECT,
-    XSTATS,
-    Stream,
-    bucket_edges,
-    expect,
-    expect_between,
-    expect_equal,
-    main,
-    note,
-    percentile,
-    shared_net,
-    tc_stats,
-    test,
-    user_mode_linux,
-)
+from lib import (CE, ECT1, EXT_XSTATS_TAIL, NOT_ECT, XSTATS, Stream, bucket_edges, expect, expect_between, expect_equal,
+                 main, note, percentile, shared_net, tc_stats, test, user_mode_linux)
 
 R = 10e6        # bit/s
 T_US = 800      # of one packet of 1000 bytes
@@ -41,8 +24,7 @@ def scheduler_c_backlogged_l_waits_for_two_packets_at_most():
     """
     net = shared_net()
     with net.aqm():
-        result = net.traffic(8, Stream("c", bps=0.9 * R), Stream("l", ecn=ECT1, bps=0.3 * R, jitter=1),
-                             warmup=4)
+        result = net.traffic(8, Stream("c", bps=0.9 * R), Stream("l", ecn=ECT1, bps=0.3 * R, jitter=1), warmup=4)
         delay = result["l"].delay_us
         expect(result["c"].delay_us["min"] > 2 * T_US, "C was not backlogged")
         expect_between(delay["p99"], 0, delay["min"] + 2 * T_US, "P99 of the delay of L, us")
@@ -50,11 +32,10 @@ def scheduler_c_backlogged_l_waits_for_two_packets_at_most():
 
 @test("R35", "G2", "R23")
 def scheduler_l_unresponsive_classic_waits_for_its_share_at_most():
-    """1.5 R of ECT(1) and 4 Classic packets a second, all of one size, so that
-    no two of the latter wait at a time.  When Classic sent, the credit fell by
-    l_weight packets, so that after l_weight / c_weight of L4S it is Classic's turn
-    again; one more packet is being sent when it arrives.  The first one finds the
-    credit of an idle link, MTU (c_weight - l_weight).
+    """1.5 R of ECT(1) and 4 Classic packets a second, all of one size, so that no two of the latter wait at a time.
+    When Classic sent, the credit fell by l_weight packets, so that after l_weight / c_weight of L4S it is Classic's
+    turn again; one more packet is being sent when it arrives. The first one finds the credit of an idle link, MTU
+    (c_weight - l_weight).
     """
     net = shared_net()
     for protection in (10, 0, 1, 50):
@@ -63,11 +44,9 @@ def scheduler_l_unresponsive_classic_waits_for_its_share_at_most():
         most = math.ceil(l_weight / c_weight) + 1
         first_most = max(most, MTU * (l_weight - c_weight) // (1000 * c_weight) + 2)
         with net.aqm(c_protection=protection):
-            result = net.traffic(6, Stream("l", ecn=ECT1, bps=1.5 * R),
-                                 Stream("c", pps=4.03, start=0.5, trace=True))
+            result = net.traffic(6, Stream("l", ecn=ECT1, bps=1.5 * R), Stream("c", pps=4.03, start=0.5, trace=True))
             out_of_queue_us = result["l"].delay_us["min"]
-            waits = [delay / 1000 - out_of_queue_us for _, delay, _ in result["c"].records
-                     if delay is not None]
+            waits = [delay / 1000 - out_of_queue_us for _, delay, _ in result["c"].records if delay is not None]
             expect(len(waits) > 6, f"only {len(waits)} Classic packets arrived")
             expect_between(waits[0] / T_US, 0, first_most, f"packets that the first waited, {protection} %")
             # A stock kernel may do something else meanwhile.
@@ -77,20 +56,17 @@ def scheduler_l_unresponsive_classic_waits_for_its_share_at_most():
 
 @test("R22")
 def scheduler_burst_of_l_is_not_interrupted_by_the_backlog_of_c():
-    """While C sends alone it has no claim: the credit is that of an idle link, which
-    MTU (c_weight - l_weight) says are 12.1 packets of 1000 bytes before it is above 0.
-    Of a burst of 12 number i waits for i others and the one being sent.  0.3 ms are
-    for what a packet takes outside of the queue; another in between took 0.8 ms.
+    """While C sends alone it has no claim: the credit is that of an idle link, which MTU (c_weight - l_weight) says are
+    12.1 packets of 1000 bytes before it is above 0. Of a burst of 12 number i waits for i others and the one being
+    sent. 0.3 ms are for what a packet takes outside of the queue; another in between took 0.8 ms.
     """
     net = shared_net()
     with net.aqm():
-        result = net.traffic(6, Stream("c", bps=R, start=0.0001),
-                             Stream("l", ecn=ECT1, pps=120, burst=12, trace=True))
+        result = net.traffic(6, Stream("c", bps=R, start=0.0001), Stream("l", ecn=ECT1, pps=120, burst=12, trace=True))
         expect(result["c"].delay_us["p50"] > 2 * T_US, "C was not backlogged")
         records = result["l"].records
         expect_equal(result["l"].lost, 0, "loss of L")
-        late = max(delay / 1000 - T_US * (index % 12 + 1)
-                   for index, (_, delay, _) in enumerate(records))
+        late = max(delay / 1000 - T_US * (index % 12 + 1) for index, (_, delay, _) in enumerate(records))
         expect_between(late, -T_US, 300, "most that a packet waited beyond that, us")
 
 
@@ -137,18 +113,16 @@ def c06_lone_l_packet_is_never_marked_natively():
             expect_equal(q.stats()["p"], 0, "p'")
 
 
-# htb lets an idle class send what its burst of 1514 bytes holds, and the packet
-# that goes below it: of a burst of packets of 1250 bytes numbers 0 and 1 go at
-# once, and number i when i * 1250 - 1514 bytes have been sent: 0.8, 1.8, 2.8 ms
-# and so on, less the time since number 0 arrived.  No number is within 0.2 ms of
-# the 1 ms of the threshold.  Number 2 finds its queue empty.
+# htb lets an idle class send what its burst of 1514 bytes holds, and the packet that goes below it: of a burst of
+# packets of 1250 bytes numbers 0 and 1 go at once, and number i when i * 1250 - 1514 bytes have been sent: 0.8, 1.8,
+# 2.8 ms and so on, less the time since number 0 arrived. No number is within 0.2 ms of the 1 ms of the threshold.
+# Number 2 finds its queue empty.
 SIZE = 1250
 
 
 def bursts(net, packets, number):
     """Bursts into an idle L queue: for each burst the list of (delay us, CE?)."""
-    one = net.traffic(number * 0.1, Stream("l", ecn=ECT1, pps=10 * packets, burst=packets,
-                                           size=SIZE, trace=True))["l"]
+    one = net.traffic(number * 0.1, Stream("l", ecn=ECT1, pps=10 * packets, burst=packets, size=SIZE, trace=True))["l"]
     expect_equal(one.lost, 0, "loss")
     base_us = min(delay for _, delay, _ in one.records) / 1000
     marks = [(delay / 1000 - base_us, tos & 3 == CE) for _, delay, tos in one.records]
@@ -180,8 +154,7 @@ def native_min_qlen_step_spares_what_joins_a_short_queue():
 
 @test()
 def native_step_thresh_in_packets_marks_while_more_are_queued():
-    """3 packets.  When number i is sent, 9 - i are queued; number 2 joined an empty
-    queue and is spared.
+    """3 packets. When number i is sent, 9 - i are queued; number 2 joined an empty queue and is spared.
     """
     net = shared_net()
     with net.aqm(step_thresh_pkts=3):
@@ -190,9 +163,8 @@ def native_step_thresh_in_packets_marks_while_more_are_queued():
 
 @test("G5")
 def native_ramp_marks_in_proportion_to_the_wait():
-    """A ramp from 1 ms to 9 ms.  The sum of the probabilities that the delays give
-    is the number of marks, but for 2 of even spacing, 0.1 ms of 8 ms a packet by
-    which a wait may differ from what the receiver saw.
+    """A ramp from 1 ms to 9 ms. The sum of the probabilities that the delays give is the number of marks, but for 2 of
+    even spacing, 0.1 ms of 8 ms a packet by which a wait may differ from what the receiver saw.
     """
     net = shared_net()
     with net.aqm(step_thresh_us=5000, ramp_us=8000) as q:
@@ -313,12 +285,10 @@ def limit_in_packets_drops_at_the_tail_of_the_right_queue():
             other = "cl"["lc".index(name)]
             expect_accepted(st, name, one)
             expect_equal(st["maxq"], 20, "most packets queued")
-            # Besides the limit, two that the shaper let go at once and what it
-            # sends while they all arrive.
+            # Besides the limit, two that the shaper let go at once and what it sends while they all arrive.
             expect_between(st[name]["dropped_limit"], 400 - 20 - 6, 400 - 20, f"{name}: dropped_limit")
             expect_equal(st[other]["dropped_limit"], 0, f"{other}: dropped_limit")
-            expect_equal((st["c"]["dropped_memory"], st["l"]["dropped_memory"]), (0, 0),
-                         "dropped_memory")
+            expect_equal((st["c"]["dropped_memory"], st["l"]["dropped_memory"]), (0, 0), "dropped_memory")
 
 
 @test("R36")
@@ -362,8 +332,7 @@ def statistics_by_tc_are_those_by_netlink():
         time.sleep(4)       # until p' is 0
         st = q.stats()
         shown = tc_stats(q.netns, q.dev, q.handle)
-        own_words = {"packets_in_c": "pkts-in-c", "packets_in_l": "pkts-in-l",
-                     "step_marks": "step-mark"}
+        own_words = {"packets_in_c": "pkts-in-c", "packets_in_l": "pkts-in-l", "step_marks": "step-mark"}
         for name in (*XSTATS.names, *EXT_XSTATS_TAIL[:-1], "bytes", "packets", "drops", "backlog", "qlen"):
             word = own_words.get(name, name.replace("_", "-"))
             expect_equal(shown[word], st[name], word)

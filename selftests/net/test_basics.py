@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: quick kernel=debug
 # suite: long kernel=stock
-"""
-test_basics.py - what every dualpi2 does, this project's and an in-tree one.
+"""test_basics.py - what every dualpi2 does, this project's and an in-tree one.
 
 It uses only the options and statistics of Linux 6.17, and judges no time. All of it is tested elsewhere in more
 detail, by tests that need the extension; this program is for kernels without it.

@@ -14,23 +14,8 @@ import struct
 import time
 
 import lib
-from lib import (
-    CE,
-    ECT0,
-    ECT1,
-    NOT_ECT,
-    Net,
-    Stream,
-    each,
-    expect,
-    expect_between,
-    expect_equal,
-    main,
-    note,
-    shared_net,
-    test,
-    user_mode_linux,
-)
+from lib import (CE, ECT0, ECT1, NOT_ECT, Net, Stream, each, expect, expect_between, expect_equal, main, note,
+                 shared_net, test, user_mode_linux)
 from tcp import Tcp
 
 R = 10e6        # bit/s

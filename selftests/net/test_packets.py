@@ -3,15 +3,14 @@
 # suite: quick kernel=debug
 # suite: check kernel=6.1
 # suite: long kernel=stock
-"""
-test_packets.py - frames of every shape through dualpi2, each compared byte by byte.
+"""test_packets.py - frames of every shape through dualpi2, each compared byte by byte.
 
 The rule for each frame that comes out: it is the one that went in, but for ECT that became CE and,
 with IPv4, the header's checksum recomputed; nothing changes where no IP header is; a copy of the
 frame elsewhere does not change; what does not come out is counted as dropped.
 
 Frames, and the rig that they pass, are in packets.py.
-What the counters say of one another is in test_accounts.py, what filters do in test_module.py.
+What the counters say of one another is in test_accounts.py, what filters do in test_filters.py.
 """
 import contextlib
 import os
@@ -20,9 +19,9 @@ import struct
 
 import frames
 import lib
-from frames import (ETH_HLEN, ETH_P_8021AD, ETH_P_8021Q, ETH_P_IP, ETH_P_IPV6, ether, ipv4, ipv6, tagged)
+from frames import ETH_HLEN, ETH_P_8021AD, ETH_P_8021Q, ETH_P_IP, ETH_P_IPV6, ether, ipv4, ipv6, tagged
 from lib import CE, ECT0, ECT1, NOT_ECT, expect, expect_equal, test
-from packets import (ECNS, ELSEWHERE, MARK_ALL, MARK_ALL_L, NO_PI, START, Load, Rig, ipv4_, ipv6_, kinds_for)
+from packets import ECNS, ELSEWHERE, MARK_ALL, MARK_ALL_L, NO_PI, START, Load, Rig, ipv4_, ipv6_, kinds_for
 
 
 def unlike(result, wanted):
@@ -59,8 +58,7 @@ def classify(injector):
             if got != want:
                 wrong.append(f"{name}: {got}, expected {want}")
             before = after
-        expect(not wrong, f"C, L, CE in C, CE in L, unparsed of {len(wrong)} kinds wrong: "
-               + "; ".join(wrong[:10]))
+        expect(not wrong, f"C, L, CE in C, CE in L, unparsed of {len(wrong)} kinds wrong: " + "; ".join(wrong[:10]))
         expect_alike(load.verdicts(rig.out.drain()), lambda ecn, ip: "same")
         rig.check()
 
@@ -97,8 +95,7 @@ def mark_natively(injector):
             ring_unchanged(load)
             result = load.verdicts(rig.out.drain(4))
             expect_equal([verdict for *_, verdict in result[:START]], ["same"] * START, "the first ones")
-            expect_alike(result[START:], lambda ecn, ip:
-                         "marked" if ip is not None and ecn in (ECT0, ECT1) else "same")
+            expect_alike(result[START:], lambda ecn, ip: "marked" if ip is not None and ecn in (ECT0, ECT1) else "same")
             marked += sum(verdict == "marked" for *_, verdict in result)
         st = rig.check()
         expect_equal((st["l"]["marked_native"], st["mark_failed"]), (marked, 0), "native marks, failed")
@@ -138,8 +135,7 @@ def native_marks_on_nonlinear_header_byte_exact():
                     load.send(name, build, ip, ecn)
             result = load.verdicts(rig.out.drain(4))
             ring_unchanged(load)
-            expect_alike(result[START:], lambda ecn, ip:
-                         "marked" if ip is not None and ecn in (ECT0, ECT1) else "same")
+            expect_alike(result[START:], lambda ecn, ip: "marked" if ip is not None and ecn in (ECT0, ECT1) else "same")
         expect_equal(rig.check()["mark_failed"], 0, "marks that failed")
 
 
@@ -166,8 +162,7 @@ def mark_by_probability(injector):
                 result[at] = (name, ecn, ip, "same")
                 dropped += 1
         expect(dropped > 0, "no Not-ECT packet was dropped")
-        expect_alike(result, lambda ecn, ip:
-                     "marked" if ip is not None and ecn in (ECT0, ECT1) else "same")
+        expect_alike(result, lambda ecn, ip: "marked" if ip is not None and ecn in (ECT0, ECT1) else "same")
         st = rig.check()
         expect_equal((st["c"]["dropped_aqm"], st["drops"], st["mark_failed"]), (dropped, dropped, 0),
                      "dropped by AQM, drops, failed marks")
@@ -223,8 +218,7 @@ def c21_qinq_over_a_bridge_vlan_kept_and_ip_inside_marked():
         result = load.verdicts(rig.out.drain(4))
         expect_alike(result[START:], lambda ecn, ip: "marked" if ecn == ECT1 else "same")
         st = rig.check()
-        expect_equal((st["c"]["enqueued"], st["l"]["enqueued"], st["unparsed"]), (16, 16 + START, 0),
-                     "C, L, unparsed")
+        expect_equal((st["c"]["enqueued"], st["l"]["enqueued"], st["unparsed"]), (16, 16 + START, 0), "C, L, unparsed")
 
 
 @test("R1", "RFC 9331 5.1", needs="timed ext")
@@ -455,8 +449,7 @@ def gso_packet_that_cannot_be_split_dropped_and_counted():
         got = rig.out.drain()
         expect_equal({n: len(got[n]) for n in got}, {11: 10}, "segments that came")
         st = rig.check()
-        expect_equal((st["gso_failed"], st["drops"], st["packets"]), (10, 10, 10),
-                     "gso_failed, drops, packets")
+        expect_equal((st["gso_failed"], st["drops"], st["packets"]), (10, 10, 10), "gso_failed, drops, packets")
         # htb counts the first ten as dropped by its class, and the last one once.
         expect_equal(rig.parent()["drops"], 10, "drops of htb")
 

@@ -3,14 +3,12 @@
 # suite: quick kernel=debug
 # suite: check kernel=6.1
 # suite: long kernel=stock
-"""
-test_parents.py - every operation under every parent leaves all counters at zero.
+"""test_parents.py - every operation under every parent leaves all counters at zero.
 
-Sixteen parents, nine operations: a cell of the matrix builds a tree, fills it, waits until the parent
-has peeked at a packet in dualpi2 (and once more: until packets wait and it has not), does the operation
-while packets come and go, and looks at the sums up the tree after each step. Then everything drains,
-qlen, backlog and memory are 0 everywhere, what was offered is sent or dropped, and 20 more packets get
-through.
+Sixteen parents, nine operations: a cell of the matrix builds a tree, fills it, waits until the parent has peeked at a
+packet in dualpi2 (and once more: until packets wait and it has not), does the operation while packets come and go, and
+looks at the sums up the tree after each step. Then everything drains, qlen, backlog and memory are 0 everywhere, what
+was offered is sent or dropped, and 20 more packets get through.
 
 A parent may have faults of its own. Such a cell is in PARENT_FAULTS with the reason, and passes only
 if the same cell with pfifo in place of dualpi2 goes wrong at the same step. It is not a place for load
@@ -26,7 +24,7 @@ import time
 
 import lib
 from lib import NOT_ECT, Failure, expect, expect_equal, pack, test
-from trees import CALM, ECNS, LS, PARENTS, QUEUES, TAPRIO, TBF_CHANGE, Mix, Tree
+from parents import CALM, ECNS, LS, PARENTS, QUEUES, TAPRIO, TBF_CHANGE, Mix, Tree
 
 BITS = 200e3
 SIOCSIFMTU, SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8922, 0x8913, 0x8914, 1

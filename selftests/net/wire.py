@@ -8,8 +8,8 @@ import time
 import frames
 import hostile
 import lib
-from lib import NOT_ECT, Failure, expect, expect_equal, note, pack
-from trees import CALM
+from lib import ATM, PTM, NOT_ECT, Failure, expect, expect_equal, note, pack
+from parents import CALM
 
 MS, SEC = 1000000, 1000000000
 ROOMY = {"limit": 100000, "memory_limit": 2**31}
@@ -145,6 +145,16 @@ neigh add 10.7.0.2 lladdr 02:00:00:00:00:02 nud permanent dev w0
         return st
 
     was_reset = False
+
+
+def wire_bytes(framing, ip, overhead=0, mpu=0):
+    """Bytes that an IP packet takes on the link, counted cell by cell."""
+    length = max(ip + overhead, mpu, 1)
+    if framing == ATM:
+        return len(range(0, length, 48)) * 53
+    if framing == PTM:
+        return length + len(range(0, length, 64))
+    return length
 
 
 def expect_schedule(times, lengths, rate, what=""):

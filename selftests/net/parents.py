@@ -26,8 +26,7 @@ SO_SNDBUFFORCE = 32
 ECNS = (NOT_ECT, ECT1, ECT0, CE)
 UDP_HEADERS = 42        # Ethernet, IPv4, UDP
 
-# p' goes from 0 to 1 within some 100 ms of standing queue and back: drops at departure, in overload
-# and out of it.
+# p' goes from 0 to 1 within some 100 ms of standing queue and back: drops at departure, in overload and out of it.
 HARSH = {"target": 1000, "tupdate": 1000, "alpha": 1000, "beta": 1000, "p_cmax": 25}
 # The controller does nothing.
 CALM = {"target": 4294967, "alpha": 1, "beta": 1}
@@ -68,7 +67,7 @@ PEEKED = "".join(TBF.replace("root handle 1:", f"parent 1:{n} handle 1{n}:") for
 UNPEEKED = "".join(f"""\
 qdisc add dev d0 parent 1:{n} handle 1{n}: htb default 10
 class add dev d0 parent 1{n}: classid 1{n}:10 htb rate {{rate}} ceil {{rate}} burst 1514 cburst 1514 quantum 1514
-""" for n in range(1, QUEUES + 1))
+"""for n in range(1, QUEUES + 1))
 # Everything to the first class, or what goes to 10.7.0.3 to the second one.
 WHOLE = "filter add dev d0 parent 2: matchall classid 2:1\n"
 SPLIT = """\
@@ -241,10 +240,10 @@ class Tree:
             lib.run(["ip", "-batch", "-"], self.netns, stdin=f"""\
 link add d0 mtu {self.mtu} numtxqueues {len(self.leaves)} type dummy
 link set dev d0 up
-""" + ("""\
+"""+ ("""\
 addr add 10.7.0.1/24 dev d0
 addr add fd07::1/64 dev d0 nodad
-""" if self.mtu >= 1280 else ""))
+"""if self.mtu >= 1280 else ""))
             self.build()
             self.mix = Mix(self.netns)
             stack.callback(self.mix.close)
