@@ -32,6 +32,7 @@ FORMAT = 1
 # prio has no more bands, and one is needed for each round-trip time.
 MOST_RTTS = 16
 SHAPERS = ("htb", "own")
+CHILD = "parent 10:1 handle 20:"
 # An address ends with the number of the flow.
 MOST_FLOWS = 250
 PACKET_BITS = 1514 * 8
@@ -39,8 +40,9 @@ SCRATCH = "/tmp/lab"
 # More than 200 Mbit/s and 100 ms of base RTT need, with as much queue again.
 TCP_MEMORY = "net.ipv4.tcp_rmem='4096 131072 33554432' net.ipv4.tcp_wmem='4096 16384 33554432'"
 # What a job must have, and its groups by kind. Times are seconds after the start of the run, rates are tc's. "stop" may
-# be null, "changes" is a list of {"at", "rate"} of the link, "module" is one to load before, or null, "qdisc" what
-# stands after `tc qdisc add ... handle 10:`. "ecn" of TCP and web is off, classic (ECT(0)) or l4s (rewritten to
+# be null, "changes" is a list of {"at", "rate"} of the link, "module" is one to load before, a list of companions, or
+# null, "qdisc" what stands after `tc qdisc add ... handle 10:`, "child" (may be left out) the qdisc below it, which has
+# the link's rate; a group may have "tvf", the class of its packets at the qdisc. "ecn" of TCP and web is off, classic (ECT(0)) or l4s (rewritten to
 # ECT(1)), of UDP not-ect, ect0 or ect1; the "rate" of UDP is that of its payload. There may be "shaper", which is "own"
 # where the qdisc has the link's rate itself ("bandwidth RATE"), and in a group "aggregate_ms": its packets arrive
 # together, so many ms after the first of them was sent. Other keys are kept as they are.
@@ -139,9 +141,19 @@ def read_job(path):
     return job
 
 
-def load_module(job, paths):
-    """Load the module that the job names; paths: name -> file, or None where the caller gave none."""
+def load_module(job, paths, companions=None):
+    """Load the module that the job names; paths: name -> file, or None where the caller gave none.
+
+    companions: the directory of their modules, of which a job names a list.
+    """
     if job["module"] is None:
+        return
+    if isinstance(job["module"], list):
+        for name in job["module"]:
+            path = os.path.join(companions or "", f"sch_{name}.ko")
+            if not os.path.exists(path):
+                fail(f"the job wants the module {name}, and there is no {path}; see --companions")
+            run(f"insmod {shlex.quote(path)}")
         return
     if job["module"] not in paths:
         fail(f"the job wants the module '{job['module']}'; there are {', '.join(paths)}")
@@ -288,7 +300,10 @@ def add_flows(job):
 
 
 def set_rate(job, rate, tc, verb="change"):
-    """The link's rate, in tc's words, where htb has it; verb is "add" for the first time."""
+    """The link's rate, in tc's words, at the qdisc that shapes; verb is "add" for the first time."""
+    if "child" in job:
+        in_ns("rtr", f"{tc} qdisc {verb} dev to_rcv {CHILD} {job['child'].split()[0]} bandwidth {rate}")
+        return
     if job.get("shaper") == "own":
         in_ns("rtr", f"{tc} qdisc {verb} dev to_rcv root handle 10: {job['qdisc'].split()[0]} bandwidth {rate}")
         return
@@ -297,7 +312,7 @@ def set_rate(job, rate, tc, verb="change"):
 
 
 def build_bottleneck(job, tc):
-    """The link and the qdisc under test; returns the command that made the latter."""
+    """The link, the qdisc under test, its child, and which groups are in which class; returns the qdiscs' commands."""
     where = "root"
     if job.get("shaper") != "own":
         where = "parent 1:10"
@@ -311,13 +326,20 @@ def build_bottleneck(job, tc):
         if "qdisc kind is unknown" in words or "Unknown qdisc" in words:
             fail(f"there is no qdisc '{kind}' in this kernel or this tc ({words}); leave it out")
         fail(f"tc refuses `{job['qdisc']}`: {words}")
+    if "child" in job:
+        command += f"; {tc} qdisc add dev to_rcv {CHILD} {job['child']}"
+        in_ns("rtr", command.partition("; ")[2])
+    for net, group in enumerate(job["groups"], 1):
+        if "tvf" in group:
+            in_ns("rtr", f"tc filter add dev to_rcv parent 10: protocol ip u32 match ip src 10.8.{net}.0/24 "
+                         f"flowid 10:{group['tvf']:x}")
     return command
 
 
 def queue_stats(tc):
-    """What the qdisc under test says of itself, as tc -s -j shows it."""
-    text = in_ns("rtr", f"{tc} -s -j qdisc show dev to_rcv")
-    return next(q for q in json.loads(text) if q.get("handle") == "10:")
+    """What the qdisc under test says of itself, as tc -s -j shows it, and under "child" what its child says."""
+    found = {q.get("handle"): q for q in json.loads(in_ns("rtr", f"{tc} -s -j qdisc show dev to_rcv"))}
+    return found["10:"] | ({"child": found["20:"]} if "20:" in found else {})
 
 
 class Child:
@@ -403,6 +425,7 @@ def main():
     parser.add_argument("--module", help="our sch_dualpi2.ko")
     parser.add_argument("--in-tree", help="the kernel's own sch_dualpi2.ko")
     parser.add_argument("--prague", help="tcp_prague.ko")
+    parser.add_argument("--companions", help="directory of the companions' modules")
     parser.add_argument("--out", required=True, help="directory for the results")
     args = parser.parse_args()
     if args.job:
@@ -411,7 +434,7 @@ def main():
         job = simple_job(args.rate, args.rtt, args.aqm, args.flow or ["l:dctcp", "c:cubic"], args.warmup, args.seconds,
                          "dualpi2" if args.module else None)
 
-    load_module(job, {"dualpi2": args.module, "dualpi2-in-tree": args.in_tree})
+    load_module(job, {"dualpi2": args.module, "dualpi2-in-tree": args.in_tree}, args.companions)
     allow_congestion_control(job, args.prague)
     build_topology(job)
     flows = add_flows(job)

@@ -34,8 +34,6 @@ MACHINE_MEMORY = "3G"  # of the lab; what it does not touch it does not take
 METHOD = ("selftests/lab/dumbbell.py", "selftests/lab/traffic.py", "selftests/lab/measure.py", "selftests/net/lib.py",
           "selftests/lib/netlink.py", "selftests/debug/uml-seed.c", "scripts/run-vm.sh", "scripts/vm/init.sh",
           "iproute2-patch/tc/q_dualpi2.c")
-# Beside it of AQMs made of companions. What their plugins say is in no figure but their own statistics.
-STACKED_METHOD = ("selftests/lab/stacked.py",)
 AGAIN = "build/lab/again"  # where a run's own command repeats it: where it stands it is finished
 COMPANION_QDISCS = ("pi2", "csaqm", "vdq_csaqm", "ppv")
 # Stand-ins for tests: a program in place of run-vm.sh, and one in place of `measure.py reduce`.
@@ -88,7 +86,7 @@ class Bench:
     def __init__(self, companions=False):
         """Build it, and the lab's kernel at the first time; a failure ends the program.
 
-        companions: with what is in extra, which the jobs that stacked() tells need, and no other.
+        companions: with what is in extra, which the jobs that of_companions() tells need, and no other.
         """
         self.extra, self.companions = None, {}
         if "DUALPI2_LAB_MACHINE" in os.environ:
@@ -139,14 +137,13 @@ class Bench:
                 "method": f"{method} {MACHINE_MEMORY}"}
         if any(g.get("cc") == "prague" for g in job["groups"]):
             made["prague"] = self.prague_module
-        if stacked(job):
+        if of_companions(job):
             made["module"] = " ".join(f"{name} {self.companions[name]}" for name in job["module"])
-            made["method"] += " " + digest(*(os.path.join(ROOT, f) for f in STACKED_METHOD))
         return made
 
 
-def stacked(job):
-    """Whether a job's AQM is made of companions, so that stacked.py runs it."""
+def of_companions(job):
+    """Whether a job's AQM is made of companions."""
     return isinstance(job["module"], list)
 
 
@@ -222,8 +219,6 @@ def obstacles(jobs, parallel, directory, keep_raw):
 class Run:
     """One machine with dumbbell.py: its options by name, and where its results are."""
 
-    program = "dumbbell.py"
-
     def __init__(self, name, **options):
         self.name, self.options = name, options
         self.out = tempfile.mkdtemp(prefix=f"{name}-", dir=os.path.join(BUILD, "lab"))
@@ -239,7 +234,7 @@ class Run:
         """Start a machine with the options of run-vm.sh, in it dumbbell.py with its own."""
         module, plugin, meter = built
         self.spawn([MACHINE, *machine, "--rw", self.out, "--", "env", f"TC_LIB_DIR={plugin}", PYTHON,
-                    os.path.join(LAB, self.program), "--module", module, "--delaymeter", meter,
+                    os.path.join(LAB, "dumbbell.py"), "--module", module, "--delaymeter", meter,
                     "--out", self.out, *options])
 
     def spawn(self, command):
@@ -303,8 +298,8 @@ class JobRun(Run):
         self.log = os.path.join(self.out, "log")
         self.began = time.monotonic()
         companions = []
-        if stacked(self.job):
-            self.program, built = "stacked.py", self.bench.extra
+        if of_companions(self.job):
+            built = self.bench.extra
             companions = ["--companions", os.path.dirname(built[0])]
         self.launch(built, ["--kernel", kernel, "--seed", str(self.job["seed"]), "--memory", MACHINE_MEMORY,
                             "--timeout", str(self.limit_s)],

@@ -116,7 +116,7 @@ def main():
     args = parse(sys.argv[1:])
     job = job_for(*LEGS[0])
     dumbbell.load_module(job, {"dualpi2": args.module})
-    dumbbell.allow_congestion_control(job)
+    dumbbell.allow_congestion_control(job, None)
     dumbbell.build_topology(job)
     flows = dumbbell.add_flows(job)
     dumbbell.build_bottleneck(job, "tc")

@@ -25,7 +25,6 @@ import dumbbell  # noqa: E402
 import lab       # noqa: E402  (it reads the environment)
 import runs      # noqa: E402
 import scenario  # noqa: E402
-import stacked   # noqa: E402
 import store     # noqa: E402
 from ktap import expect_equal as equal, test  # noqa: E402
 
@@ -272,21 +271,20 @@ def other_programs_run_all_ends_at_the_first_failure():
 def commands(job, changes=()):
     """What a machine is told for a job's bottleneck and changes of its rate, and what it says it was told."""
     told = []
-    kept = {(module, name): getattr(module, name) for module in (dumbbell, stacked) for name in ("in_ns", "run")}
+    kept = {name: getattr(dumbbell, name) for name in ("in_ns", "run")}
     done = subprocess.CompletedProcess("", 0, "", "")
-    real_run, real_rate = subprocess.run, dumbbell.set_rate
+    real_run = subprocess.run
     try:
-        for module, name in kept:
-            setattr(module, name, lambda *words: told.append(words[-1]))
+        for name in kept:
+            setattr(dumbbell, name, lambda *words: told.append(words[-1]))
         subprocess.run = lambda command, **_: told.append(command.removeprefix("ip netns exec rtr ")) or done
-        dumbbell.set_rate = stacked.set_rate
-        said = stacked.build_bottleneck(job, "tc")
+        said = dumbbell.build_bottleneck(job, "tc")
         for rate in changes:
-            stacked.set_rate(job, rate, "tc")
+            dumbbell.set_rate(job, rate, "tc")
     finally:
-        subprocess.run, dumbbell.set_rate = real_run, real_rate
-        for (module, name), function in kept.items():
-            setattr(module, name, function)
+        subprocess.run = real_run
+        for name, function in kept.items():
+            setattr(dumbbell, name, function)
     return told, said
 
 
@@ -316,12 +314,12 @@ def companions_stand_as_the_job_says():
 def companions_modules_are_loaded_in_order_or_missed():
     directory = tempfile.mkdtemp(dir=WORK)
     job, = scenario.Experiment("vdq-equal").jobs(["vdq_csaqm"], "A1-B1")
-    told, kept = [], stacked.run
+    told, kept = [], dumbbell.run
     try:
-        stacked.run = told.append
+        dumbbell.run = told.append
         for name in ("ppv", "csaqm"):
             try:
-                stacked.load_modules(job, directory)
+                dumbbell.load_module(job, {}, directory)
             except SystemExit as error:
                 holds(str(error), f"wants the module {name}", f"sch_{name}.ko")
             else:
@@ -329,52 +327,45 @@ def companions_modules_are_loaded_in_order_or_missed():
             with open(os.path.join(directory, f"sch_{name}.ko"), "w", encoding="ascii"):
                 pass
         told.clear()
-        stacked.load_modules(job, directory)
+        dumbbell.load_module(job, {}, directory)
     finally:
-        stacked.run = kept
+        dumbbell.run = kept
     equal(told, [f"insmod {directory}/sch_{name}.ko" for name in ("ppv", "csaqm")])
 
 
 @test
 def companions_statistics_have_those_of_the_child():
-    kept = stacked.in_ns
+    kept = dumbbell.in_ns
     try:
-        stacked.in_ns = lambda *_: json.dumps([{"kind": "ppv", "handle": "10:", "packets": 3},
+        dumbbell.in_ns = lambda *_: json.dumps([{"kind": "ppv", "handle": "10:", "packets": 3},
                                                {"kind": "vdq_csaqm", "handle": "20:", "packets": 2}])
-        equal(stacked.queue_stats("tc"), {"kind": "ppv", "handle": "10:", "packets": 3, "child": {
+        equal(dumbbell.queue_stats("tc"), {"kind": "ppv", "handle": "10:", "packets": 3, "child": {
             "kind": "vdq_csaqm", "handle": "20:", "packets": 2}})
-        stacked.in_ns = lambda *_: json.dumps([{"kind": "htb", "handle": "1:"}, {"kind": "pi2", "handle": "10:"}])
-        equal(stacked.queue_stats("tc"), {"kind": "pi2", "handle": "10:"})
+        dumbbell.in_ns = lambda *_: json.dumps([{"kind": "htb", "handle": "1:"}, {"kind": "pi2", "handle": "10:"}])
+        equal(dumbbell.queue_stats("tc"), {"kind": "pi2", "handle": "10:"})
     finally:
-        stacked.in_ns = kept
+        dumbbell.in_ns = kept
 
 
 @test
-def run_of_companions_is_of_their_program_and_depends_on_it():
+def run_of_companions_depends_on_their_modules():
     place = Place()
     os.environ |= {"FAKE_DIR": place.directory, "FAKE_DO": "{}"}
     place.store.lock()
     bench = runs.Bench(True)
     own, = scenario.Experiment("vdq-rtt").jobs(["dualpi2"], "1-each")
     job, = scenario.Experiment("vdq-rtt").jobs(["vdq_csaqm"], "1-each")
-    for one, program in ((own, "dumbbell.py"), (job, "stacked.py")):
+    for one in (own, job):
         run = runs.JobRun(one, bench, place.store, 60)
         run.start(bench.built)
         run.process.wait()
-        holds(" ".join(run.process.args), os.path.join(runs.LAB, program))
+        holds(" ".join(run.process.args), os.path.join(runs.LAB, "dumbbell.py"))
         equal("--companions" in run.process.args, one is job)
         run.stop()
     # What is of the companions is no reason to repeat a run without them.
-    method = {name: bench.made_of(one)["method"] for name, one in (("own", own), ("job", job))}
-    made, kept = bench.made_of(own), runs.STACKED_METHOD
+    made = bench.made_of(own)
     bench.companions = dict.fromkeys(bench.companions, "other")
-    try:
-        runs.STACKED_METHOD = ("selftests/lab/stacked.py", "selftests/lab/traffic.py")
-        equal(bench.made_of(own), made)
-        assert bench.made_of(job)["method"] != method["job"]
-    finally:
-        runs.STACKED_METHOD = kept
-    holds(method["job"], method["own"])
+    equal(bench.made_of(own), made)
     equal(bench.made_of(job)["module"], "ppv other csaqm other")
     equal(bench.made_of(own)["module"], "none")
 
