@@ -14,8 +14,7 @@ import sys
 import measure
 import runs
 
-CASES = {"40-10": ("40mbit", "10ms"), "40-25": ("40mbit", "25ms"),
-         "4-10": ("4mbit", "10ms"), "4-25": ("4mbit", "25ms")}
+CASES = {"40-10": ("40mbit", "10ms"), "40-25": ("40mbit", "25ms"), "4-10": ("4mbit", "10ms"), "4-25": ("4mbit", "25ms")}
 
 
 def balance(rtt_ms, c_ms, l_ms):

@@ -46,8 +46,7 @@ def plot(directories, path):
         inside = (second >= begin) & (second < begin + run["job"]["seconds"])
         for kind in ("c", "l"):
             mine = inside & ((went["saddr"] >> 8 & 0xff) == measure.CLASSES[kind])
-            axis.plot(second[mine], delay[mine], ".", ms=1, color=COLORS[kind], label=NAMES[kind],
-                      rasterized=True)
+            axis.plot(second[mine], delay[mine], ".", ms=1, color=COLORS[kind], label=NAMES[kind], rasterized=True)
             ordered = np.sort(delay[mine])
             axes[-1].plot(ordered, 1 - np.arange(len(ordered)) / len(ordered), style, color=COLORS[kind],
                           label=f"{name}, {NAMES[kind]}")

@@ -2,16 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Run one job, a dumbbell experiment, inside a test machine and leave its raw data.
 
-snd ---- rtr ==== rcv: the link rtr-rcv has the rate, through htb with bursts of
-one packet, and the queue discipline under test as its child; or by that queue
-discipline alone, where it shapes by itself.  The base RTTs are netem's, one for
-each that groups of flows have, on the way back.  traffic.py makes the flows, paced
-by fq.  Every packet is seen before and behind the queue by delaymeter.  Where
-packets come in aggregates there is a name space agg between snd and rtr.
+snd ---- rtr ==== rcv: the link rtr-rcv has the rate, through htb with bursts of one packet, and the queue discipline
+under test as its child; or by that queue discipline alone, where it shapes by itself. The base RTTs are netem's, one
+for each that groups of flows have, on the way back. traffic.py makes the flows, paced by fq. Every packet is seen
+before and behind the queue by delaymeter. Where packets come in aggregates there is a network namespace agg between snd
+and rtr.
 
-A job is a JSON file (--job); the options --rate, --rtt, --aqm and --flow are a
-short way to write one of one L4S and one Classic class of flows.  This is the
-half that runs in the machine; measure.py evaluates what it left (run.json,
+A job (job.py) is a JSON file (--job); the options --rate, --rtt, --aqm and --flow are a shorthand for a job of one L4S
+and one Classic class of flows. This is the half that runs in the machine; measure.py evaluates what it left (run.json,
 sightings, web.csv), and neither knows the qdisc from inside.
 """
 
@@ -26,32 +24,15 @@ import subprocess
 import sys
 import time
 
+from job import FORMAT, MOST_RTTS, JobError, aggregated, bits_per_second, check
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 NETS = ("snd", "rtr", "rcv")
-FORMAT = 1
-# prio has no more bands, and one is needed for each round-trip time.
-MOST_RTTS = 16
-SHAPERS = ("htb", "own")
 CHILD = "parent 10:1 handle 20:"
-# An address ends with the number of the flow.
-MOST_FLOWS = 250
 PACKET_BITS = 1514 * 8
 SCRATCH = "/tmp/lab"
 # More than 200 Mbit/s and 100 ms of base RTT need, with as much queue again.
 TCP_MEMORY = "net.ipv4.tcp_rmem='4096 131072 33554432' net.ipv4.tcp_wmem='4096 16384 33554432'"
-# What a job must have, and its groups by kind. Times are seconds after the start of the run, rates are tc's. "stop" may
-# be null, "changes" is a list of {"at", "rate"} of the link, "module" is one to load before, a list of companions, or
-# null, "qdisc" what stands after `tc qdisc add ... handle 10:`, "child" (may be left out) the qdisc below it, which has
-# the link's rate; a group may have "tvf", the class of its packets at the qdisc. "ecn" of TCP and web is off, classic (ECT(0)) or l4s (rewritten to
-# ECT(1)), of UDP not-ect, ect0 or ect1; the "rate" of UDP is that of its payload. There may be "shaper", which is "own"
-# where the qdisc has the link's rate itself ("bandwidth RATE"), and in a group "aggregate_ms": its packets arrive
-# together, so many ms after the first of them was sent. Other keys are kept as they are.
-KEYS = {
-    "": {"format", "rate", "changes", "module", "qdisc", "warmup", "seconds", "groups", "seed"},
-    "tcp": {"name", "kind", "cc", "ecn", "rtt_ms", "count", "start", "stop"},
-    "udp": {"name", "kind", "ecn", "rtt_ms", "count", "rate", "payload", "start", "stop"},
-    "web": {"name", "kind", "cc", "ecn", "rtt_ms", "per_second", "alpha", "least", "most", "start", "stop"},
-}
 
 
 def fail(words):
@@ -73,16 +54,8 @@ def run(command, check=True):
 
 
 def in_ns(name, command):
-    """run() in a name space."""
+    """run() in a network namespace."""
     return run(f"ip netns exec {name} {command}")
-
-
-def bits_per_second(text):
-    """Bits per second of a rate as tc writes it, such as "40mbit"; anything else ends the program."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([kmg]?)bit", text.lower())
-    if not found:
-        fail(f"'{text}' is no rate; write it like 40mbit")
-    return float(found[1]) * {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}[found[2]]
 
 
 def rtt_ms(text):
@@ -106,38 +79,26 @@ def simple_job(rate, rtt, aqm, flows, warmup, seconds, module):
                        "rtt_ms": rtt_ms(rtt), "start": 0, "stop": None})
     if sum(g["count"] for g in groups) != len(flows):
         fail(f"cannot read the flows {' '.join(flows)}; write them like l:dctcp and c:cubic-ecn")
-    return {"format": FORMAT, "experiment": "simple", "case": "", "aqm": aqm.split()[0], "seed": 1, "rate": rate,
-            "changes": [], "module": module, "qdisc": aqm, "warmup": warmup, "seconds": seconds, "groups": groups,
-            "jitter": False}
+    return checked({"format": FORMAT, "experiment": "simple", "case": "", "aqm": aqm.split()[0], "seed": 1,
+                    "rate": rate.lower(), "changes": [], "module": module, "qdisc": aqm, "warmup": warmup,
+                    "seconds": seconds, "groups": groups, "jitter": False})
 
 
 def read_job(path):
-    """The job in a file; ends the program with one line if this program cannot run it."""
+    """The job in a file, checked."""
     try:
         with open(path, encoding="utf-8") as file:
-            job = json.load(file)
+            return checked(json.load(file))
     except (OSError, ValueError) as error:
         fail(f"cannot read the job {path}: {error}")
-    if job.get("format") != FORMAT:
-        fail(f"{path} is a job of format {job.get('format')}, this program runs format {FORMAT}; write it anew")
-    if missing := KEYS[""] - set(job):
-        fail(f"{path} lacks {', '.join(sorted(missing))}")
-    for group in job["groups"]:
-        if group.get("kind") not in KEYS:
-            fail(f"group {group.get('name')} is of kind '{group.get('kind')}'; there are tcp, udp, web")
-        if missing := KEYS[group["kind"]] - set(group):
-            fail(f"group {group.get('name')} lacks {', '.join(sorted(missing))}")
-        if not 0 <= group.get("count", 1) <= MOST_FLOWS:
-            fail(f"group {group['name']} has {group['count']} flows; at most {MOST_FLOWS} can be")
-    for rate in (job["rate"], *(c["rate"] for c in job["changes"])):
-        if not bits_per_second(rate):
-            fail(f"the link's rate is {rate}; it must be more than nothing")
-    if len({g["rtt_ms"] for g in job["groups"]}) > MOST_RTTS:
-        fail(f"more than {MOST_RTTS} different round-trip times; give groups the same")
-    if len(aggregated(job)) >= MOST_RTTS:
-        fail(f"{len(aggregated(job))} groups come in aggregates; at most {MOST_RTTS - 1} can")
-    if job.get("shaper", "htb") not in SHAPERS:
-        fail(f"the job's shaper is '{job['shaper']}'; there are {', '.join(SHAPERS)}")
+
+
+def checked(job):
+    """The job; ends the program with one line if this program cannot run it."""
+    try:
+        check(job)
+    except JobError as error:
+        fail(error)
     return job
 
 
@@ -179,11 +140,6 @@ def allow_congestion_control(job, prague):
             fail(f"this kernel has no congestion control '{cc}'; it has {', '.join(there)}")
     allowed = run("sysctl -n net.ipv4.tcp_allowed_congestion_control").split()
     run("sysctl -qw net.ipv4.tcp_allowed_congestion_control='" + " ".join([*allowed, *wanted]) + "'")
-
-
-def aggregated(job):
-    """[(number of the group, ms)] of the groups whose packets come in aggregates."""
-    return [(n, g["aggregate_ms"]) for n, g in enumerate(job["groups"], 1) if g.get("aggregate_ms")]
 
 
 def build_topology(job):

@@ -2,10 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Evaluate what dumbbell.py left: delay, rate, marks and drops of each group of flows.
 
-The numbers are those of the DualPI2 paper's appendix B: the delay of each packet
-at its departure from the queue; rates on the wire (with Ethernet headers), marks
-and drops as samples of one second.  All of it is made of sightings of packets; what
-a qdisc says of its delays itself is put beside them, and nothing else of it.
+The numbers are those of the DualPI2 paper's appendix B: the delay of each packet at its departure from the queue; rates
+on the wire (with Ethernet headers), marks and drops as samples of one second. All of it is made of sightings of
+packets; what a qdisc says of its delays itself is put beside them, and nothing else of it.
 
 usage: measure.py reduce [--keep-raw] DIRECTORY...   leave summary.json, seconds.csv and histogram.csv there
        measure.py DIRECTORY...                       print a line on a run with the classes l and c
@@ -19,7 +18,7 @@ import os
 import sys
 
 import numpy as np
-from dumbbell import bits_per_second
+from job import bits_per_second
 
 FORMAT = 1
 SIGHTING = np.dtype([("ns", "u8"), ("saddr", ">u4"), ("seq", "u4"), ("id", "u2"), ("bytes", "u2"),
@@ -40,11 +39,10 @@ TC_LEVELS = {"p50": "p50-ns", "p90": "p90-ns", "p99": "p99-ns", "p99_9": "p999-n
 def pair(data):
     """Pair arrivals with departures: (arrived, departed, lost), the first two packet by packet.
 
-    A packet is known by source, TCP sequence number (or UDP length and checksum)
-    and IP identification.  These repeat, at the earliest after 65536 packets of a
-    flow; so of equal ones, in order of time, a departure belongs to the arrival
-    right before it, and an arrival that none follows is a packet that was lost.
-    That holds while no packet waits for as long as 65536 others take to be sent.
+    A packet is known by source, TCP sequence number (or UDP length and checksum) and IP identification. These repeat,
+    at the earliest after 65536 packets of a flow; so of equal ones, in order of time, a departure belongs to the
+    arrival right before it, and an arrival that none follows is a packet that was lost. That holds while no packet
+    waits for as long as 65536 others take to be sent.
     """
     # Within 10.8.0.0/16, so identity is one word.
     identity = ((data["saddr"].astype(np.uint64) & np.uint64(0xffff)) << np.uint64(48)
@@ -112,8 +110,7 @@ def own_histogram(before, after):
             rows = [((b["from-ns"], b["to-ns"]), b["packets"]) for b in said["buckets"]]
             for edges, packets in [*rows, ((said["beyond-ns"], math.inf), said["beyond"])]:
                 found[edges] = found.get(edges, 0) + sign * packets
-    return ({e: n for e, n in found.items() if n},
-            (after["sum-ns"] - (before["sum-ns"] if before else 0)) % 2 ** 64)
+    return ({e: n for e, n in found.items() if n}, (after["sum-ns"] - (before["sum-ns"] if before else 0)) % 2 ** 64)
 
 
 def own_delays(before, after, seen_ns):
@@ -141,7 +138,7 @@ def beside_own(run, came, went):
     """The qdisc's own figures of its queues' delays beside what was seen: {"l4s"|"classic": {span: own_delays()}}.
 
     Spans are "measured", by the difference of two answers, and "since_start", as tc prints it. Empty for a qdisc that
-    says nothing of that, and where a queue's histogram began anew meanwhile.
+    says nothing of that, and where a queue's histogram was reset meanwhile.
     """
     job, found = run["job"], {}
     begin = run["start_ns"] + round(job["warmup"] * 1e9)

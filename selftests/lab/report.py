@@ -53,8 +53,7 @@ def in_tree_rows(cells):
             return found, " / ".join("not run" if v is False else shown(v, digits) for v in found)
         p99, text = both(a_p99_ms, 3)
         ratio = f"{p99[0].mean / p99[1].mean:.2f}" if all(p99) and p99[1].mean else "–"
-        rows.append([f"{experiment} {case}", text, ratio,
-both(utilization_pct, 2)[1], both(rate_ratio, 2)[1]])
+        rows.append([f"{experiment} {case}", text, ratio, both(utilization_pct, 2)[1], both(rate_ratio, 2)[1]])
     return rows
 
 

@@ -107,8 +107,7 @@ class Result:
 
     def groups(self, kind=None, l4s=None):
         """The job's groups, of a kind ("tcp", "udp", "web") and of a class if said."""
-        return [g for g in self.job["groups"] if kind in (None, g["kind"])
-                and l4s in (None, g["ecn"] in L4S)]
+        return [g for g in self.job["groups"] if kind in (None, g["kind"]) and l4s in (None, g["ecn"] in L4S)]
 
     def sender(self, letter):
         """The group of TCP flows called "A" or "B", as the papers call them; None if the run has none."""

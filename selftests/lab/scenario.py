@@ -12,8 +12,10 @@ import os
 import re
 import tomllib
 
+import job as job_
+from job import JobError as ScenarioError, mbit_of
+
 DIRECTORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scenarios")
-RATE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([kmg]?)bit")
 CCS = ("dctcp", "prague", "cubic", "reno", "bbr")
 TCP_ECN = ("l4s", "classic", "off")
 UDP_ECN = ("ect1", "ect0", "not-ect")
@@ -24,18 +26,6 @@ SHAPERS = ("own",)
 OWN_RATE = "bandwidth {rate}"  # what a change of the rate says again
 NOT_SCENARIOS = ("aqms", "senders")
 FRAME, MTU = 1514, 1500
-
-
-class ScenarioError(Exception):
-    """What is wrong with a file, in one line."""
-
-
-def mbit_of(text):
-    """Mbit/s, above 0, of tc's "40mbit"; ScenarioError for what is no such rate."""
-    found = RATE.fullmatch(text) if isinstance(text, str) else None
-    if not found or not float(found[1]):
-        raise ScenarioError(f"{text!r} is no rate; write one like \"40mbit\"")
-    return float(found[1]) * {"": 1e-6, "k": 1e-3, "m": 1, "g": 1e3}[found[2]]
 
 
 # What a value has to be: (what to say, test).
@@ -274,13 +264,19 @@ class Experiment:
             if group["start"] >= warmup + seconds or (group["stop"] or math.inf) <= group["start"]:
                 raise ScenarioError(f"{where}: group {group['name']} has no time between its start and its stop or "
                                     f"the end at {warmup + seconds} s")
-        job = {"format": 1, "experiment": self.name, "case": case["name"], "aqm": aqm_name, "seed": seed,
+        job = {"format": job_.FORMAT, "experiment": self.name, "case": case["name"], "aqm": aqm_name, "seed": seed,
                "rate": case["rate"], "changes": changes, "module": aqm.get("module"),
                "qdisc": self._line("qdisc", case, variables, aqm_name, rtt, where), "warmup": warmup,
                "seconds": seconds, "groups": groups}
         if "child" in aqm:
             job["child"] = self._line("child", case, variables, aqm_name, rtt, where)
-        return job | ({"shaper": aqm["shaper"]} if "shaper" in aqm else {})
+        if "shaper" in aqm:
+            job["shaper"] = aqm["shaper"]
+        try:
+            job_.check(job)
+        except ScenarioError as error:
+            raise ScenarioError(f"{where}: {error}") from None
+        return job
 
     def _line(self, which, case, variables, name, rtt_ms, where):
         """A qdisc's line for tc, with the values of the AQM, those that the experiment sets, and the buffers."""

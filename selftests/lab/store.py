@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Results of the lab on disk: EXPERIMENT/CASE/AQM/seed-N/, one directory a finished run.
 
-A run is made in .partial/ and renamed into its place when it is complete, so
-that what stands in its place is whole. meta.json in it says what it was made of.
-Nothing here knows what the other files mean.
+A run is made in .partial/ and renamed into its place when it is complete, so that what stands in its place is whole.
+meta.json in it says what it was made of. Nothing here knows what the other files mean.
 """
 
 import fcntl

@@ -325,7 +325,7 @@ def own_histogram_is_what_came_between_two_answers():
     then = own([1001, 1002, 9000, 90000], before=[1000, 70000])
     equal(measure.own_histogram(first, then), ({(0, 8192): 2, (8192, 16384): 1, (65536, float("inf")): 1}, 101003))
     equal(measure.own_histogram(None, first), ({(0, 8192): 1, (65536, float("inf")): 1}, 71000))
-    # The sum begins anew at 2^64.
+    # The sum wraps around at 2^64.
     equal(measure.own_histogram(first | {"sum-ns": 2 ** 64 - 5}, then | {"sum-ns": 7})[1], 12)
 
 

@@ -302,6 +302,8 @@ def scenario_errors_name_file_key_and_what_there_is():
             ("seconds = 5", "seconds 5", "x.toml")):
         assert old in GOOD, old
         holds(refusal(GOOD.replace(old, new, 1)), *parts)
+    # what the machine would refuse
+    holds(refusal(GOOD + "count = 251\n"), "x.toml: c: group A has 251 flows", "at most 250")
     holds(refusal(aqms='[q]\nqdisk = "q"'), "aqms.toml: q", "unknown key 'qdisk'", "qdisc")
     holds(refusal(aqms='q = "q"'), "aqms.toml", "q = 'q' should be a table")
     holds(refusal(aqms='[q]\nqdisc = "q"\nmodule = "m"'), "module = 'm'", "dualpi2, dualpi2-in-tree")

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Make the traffic of one job: both ends of every flow, in one process.
 
-Started by dumbbell.py in the machine, between the name spaces snd and rcv that
-it has laid out.  Congestion control and ECN of TCP come from the routes, pacing
-from fq; here data is only offered (TCP, as much as the kernel takes), sent at a
-rate (UDP) or asked for object by object (web).  No control connection crosses
-the link, which an overloaded one would break.
+Started by dumbbell.py in the machine, between the namespaces snd and rcv that it has laid out. Congestion control and
+ECN of TCP come from the routes, pacing from fq; here data is only offered (TCP, as much as the kernel takes), sent at a
+rate (UDP) or asked for object by object (web). No control connection crosses the link, which an overloaded one would
+break.
 
 It measures nothing but the completion times of web objects: from connect() until
 the receiver has all the data and its end.
@@ -29,7 +28,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "net"))
 
-from dumbbell import bits_per_second                                    # noqa: E402
+from job import bits_per_second                                         # noqa: E402
 from lib import in_netns                                                # noqa: E402
 
 PORT = 5201
@@ -242,7 +241,7 @@ class Traffic:
     # The whole
 
     def open_receivers(self, flows):
-        """The receivers of these flows, in the present name space."""
+        """The receivers of these flows, in the present namespace."""
         for flow in flows:
             if flow["kind"] == "udp":
                 # Nobody reads it: what finds no room is thrown away without a word.
@@ -254,7 +253,7 @@ class Traffic:
                 self.listen(flow["dst"])
 
     def run(self, flows, begin):
-        """Begin the flows, from the present name space, at `begin` (s, CLOCK_REALTIME); serve until stdin ends."""
+        """Begin the flows, from the present namespace, at `begin` (s, CLOCK_REALTIME); serve until stdin ends."""
         self.begin = begin
         chance = random.Random(self.job["seed"])
         for flow in flows:
