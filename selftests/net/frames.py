@@ -137,7 +137,7 @@ def ecn_of(frame, ip_offset):
 
 
 def with_ce(frame, ip_offset):
-    """The frame after a router set CE: the field, and for IPv4 the header's checksum anew.
+    """The frame after a router set CE: the field, and for IPv4 the header's checksum recomputed.
 
     A checksum that was wrong stays as wrong as it was (RFC 1624, equation 3): a router must not
     make a damaged header look whole.

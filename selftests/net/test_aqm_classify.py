@@ -226,7 +226,7 @@ def filter_without_match_leaves_it_to_ecn():
 
 @test("R13", "R16")
 def priority_with_the_handle_decides_before_ecn():
-    """SO_PRIORITY = handle:minor on the router itself (forwarding sets it anew)."""
+    """SO_PRIORITY = handle:minor on the router itself (forwarding sets it again)."""
     net = shared_net()
     wanted = {"10:1": set(NAMES), "10:2": set(NAMES), "10:3": set(),
               "10:0": {ECT1, CE}, "10:4": {ECT1, CE}, "10:ffff": {ECT1, CE},

@@ -345,7 +345,7 @@ def statistics_by_tc_are_those_by_netlink():
             expect_histogram_shown(shown[word]["delay"], delay)
         for key in ("duration_ns", "reports"):
             expect_equal(shown["overload-" + key.replace("_", "-")], st["overload_info"][key], f"overload {key}")
-        # The clock on the wall is read anew for each reader, as many ns after the other one.
+        # The clock on the wall is read again for each reader, as many ns after the other one.
         expect_between(shown["overload-start-ns"] - st["overload_info"]["start_ns"], -1e6, 1e6, "overload start, ns")
 
 

@@ -137,7 +137,7 @@ def delay_edges_changed_begin_anew_and_leave_counters_alone():
         after = fill()
         for name in "cl":
             expect_equal(sum(after[name]["delay"]["hist"]) + after[name]["delay"]["beyond"], 20,
-                         f"{name}: packets since it began anew")
+                         f"{name}: packets since its reset")
             expect_equal(after[name]["counters"]["forwarded"], 40, f"{name}: forwarded ever")
 
 

@@ -250,7 +250,7 @@ def passed(bed):
 
 @test("R16")
 def bypass_is_for_empty_root_queues_without_filters():
-    """Off, on and off again; requests about filters do not end it, a filter does, until it is asked for anew."""
+    """Off, on and off again; requests about filters do not end it, a filter does, until it is asked for again."""
     def put(flags, **knobs):
         expect_equal(lib.tc_request(bed.netns, lib.RTM_NEWQDISC, flags, "out", "10:", "root", "dualpi2",
                                     pack(**knobs)), (0, ""), f"dualpi2 at the root, {knobs}")

@@ -303,10 +303,10 @@ def replace(bench, parent):
         bench.add_leaf(handle, flags=lib.NLM_F_REPLACE)
         # A replacement of itself is a change, and forgets nothing.
         st = bench.dump()[handle]
-        expect(st["packets"] >= before[handle]["packets"], "replaced by itself, and counts anew")
+        expect(st["packets"] >= before[handle]["packets"], "replaced by itself, and its counters are reset")
         if bench.child == "dualpi2":
             expect(all(st[q]["enqueued"] >= before[handle][q]["enqueued"] for q in "cl"),
-                   "replaced by itself, and counts anew")
+                   "replaced by itself, and its counters are reset")
     bench.check("replaced by itself")
     bench.send()
     for kind in (bench.child, "pfifo", bench.child):

@@ -104,7 +104,7 @@ table inet t {
         expect_equal((len(result), {verdict for *_, verdict in result}), (36, {"marked"}), "fragments, verdicts")
         found = {}
         for frame in after:
-            # Identification and offset of IPv4; IPv6 has them behind its header, and the router chose anew.
+            # Identification and offset of IPv4; IPv6 has them behind its header, and the router chooses its own.
             if frame[12:14] == b"\x08\0":
                 ident, at = struct.unpack_from("!HH", frame, 18)
                 found.setdefault((4, ident), {})[at & 0x1FFF] = frame[34:]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* dualpi2_is_quiet(): packets that pass for any random number, which the fast path relies on. */
 
-/* The short way: what dualpi2_is_quiet() says nothing is due for gets no signal,
- * whatever else there is to know of it; and an idle AQM is quiet at once.
+/* A packet that dualpi2_is_quiet() lets through on the fast path gets no signal, whatever its other
+ * properties; and the fast path is open as soon as the AQM is idle.
  */
 UNIT_TEST(verdict_passes_what_is_quiet)
 {
