@@ -90,10 +90,10 @@ UNIT_TEST(burst_smooth_arrivals_leave_the_ramp_alone)
 	struct dualpi2_params params = unit_params(&cfg);
 	struct dualpi2_vars v = unit_vars(&params);
 
-	for_each(burst_rate, burst_rates)
+	for_each(rate, burst_rates)
 		for_each(size, sizes)
 			for_each(load, loads) {
-				struct burst_play p = burst_new(*burst_rate);
+				struct burst_play p = burst_new(*rate);
 
 				burst_smooth(&p, *size, *load, false, 50);
 				dualpi2_tolerate(&params, &v, p.b.tolerated_ns);
@@ -101,7 +101,7 @@ UNIT_TEST(burst_smooth_arrivals_leave_the_ramp_alone)
 				      v.ramp.max_ns == params.ramp.max_ns &&
 				      v.ramp.slope == params.ramp.slope,
 				      "%u bytes, %u %% of %llu bytes/s: %u ns",
-				      *size, *load, (ull)(*burst_rate), p.b.tolerated_ns);
+				      *size, *load, (ull)(*rate), p.b.tolerated_ns);
 			}
 }
 
@@ -111,15 +111,15 @@ UNIT_TEST(burst_random_arrivals_leave_the_ramp_alone)
 	static const u32 sizes[] = { 300, 1000, 1514 };
 	static const u32 loads[] = { 30, 70, 90 };
 
-	for_each(burst_rate, burst_rates)
+	for_each(rate, burst_rates)
 		for_each(size, sizes)
 			for_each(load, loads) {
-				struct burst_play p = burst_new(*burst_rate);
+				struct burst_play p = burst_new(*rate);
 
 				burst_smooth(&p, *size, *load, true, 100);
 				CHECK(p.b.tolerated_ns <= 800000,
 				      "%u bytes, %u %% of %llu bytes/s: %u ns",
-				      *size, *load, (ull)(*burst_rate), p.b.tolerated_ns);
+				      *size, *load, (ull)(*rate), p.b.tolerated_ns);
 			}
 }
 
@@ -161,13 +161,13 @@ UNIT_TEST(burst_tolerance_decays_with_smooth_arrivals)
 /* What is longer is load, whether it ends or not. */
 UNIT_TEST(burst_floods_are_not_tolerated)
 {
-	for_each(burst_rate, burst_rates) {
-		struct burst_play p = burst_new(*burst_rate);
+	for_each(rate, burst_rates) {
+		struct burst_play p = burst_new(*rate);
 
-		burst_aggregates(&p, *burst_rate / 100, 0, 90, 60);
+		burst_aggregates(&p, *rate / 100, 0, 90, 60);
 		CHECK_EQ(p.b.tolerated_ns, 0);
-		burst_aggregates(&p, *burst_rate / 250, 0, 90, 60);
-		burst_aggregates(&p, *burst_rate / 100, 0, 90, 80);
+		burst_aggregates(&p, *rate / 250, 0, 90, 60);
+		burst_aggregates(&p, *rate / 100, 0, 90, 80);
 		CHECK(p.b.tolerated_ns <= 50000, "10 ms: %u ns", p.b.tolerated_ns);
 	}
 }
@@ -188,16 +188,16 @@ UNIT_TEST(burst_flood_without_end_is_not_tolerated)
  */
 UNIT_TEST(burst_of_small_packets_at_the_rate_is_none)
 {
-	static const u32 pct[] = { 60, 95 };
+	static const u32 loads[] = { 60, 95 };
 
-	for_each(burst_rate, burst_rates)
-		for_each(row, pct) {
-			struct burst_play p = burst_new(*burst_rate);
+	for_each(rate, burst_rates)
+		for_each(load, loads) {
+			struct burst_play p = burst_new(*rate);
 
-			burst_smooth(&p, 300, *row, true, 60);
+			burst_smooth(&p, 300, *load, true, 60);
 			CHECK(p.b.tolerated_ns <= DUALPI2_BURST_LEAST_NS,
-			      "%u %% of %llu bytes/s: %u ns", *row,
-			      (ull)(*burst_rate), p.b.tolerated_ns);
+			      "%u %% of %llu bytes/s: %u ns", *load,
+			      (ull)(*rate), p.b.tolerated_ns);
 		}
 }
 

@@ -277,9 +277,9 @@ UNIT_TEST(native_ok_floor_is_more_than_th_len_packets)
 {
 	static const u32 th_len[] = { 0, 1, 2, 3, 10, 65535, U32_MAX - 1, U32_MAX };
 
-	for_each(row, th_len) {
-		u32 least = *row > 1 ? *row : 1;
-		struct dualpi2_params p = UNIT_PARAMS(cfg.min_qlen_step_pkts = *row);
+	for_each(floor, th_len) {
+		u32 least = *floor > 1 ? *floor : 1;
+		struct dualpi2_params p = UNIT_PARAMS(cfg.min_qlen_step_pkts = *floor);
 
 		CHECK(!dualpi2_native_ok(&p, 1), "a lone packet");
 		if (least < U32_MAX) {
@@ -335,13 +335,13 @@ UNIT_TEST(memory_set_by_user_ignores_limit_and_mtu)
 {
 	static const u32 bytes[] = { 1, 1000000, U32_MAX };
 
-	for_each(byte, bytes) {
+	for_each(limit, bytes) {
 		struct dualpi2_config cfg = unit_config();
 
 		cfg.memory_limit_is_set = true;
-		cfg.memory_limit_bytes = *byte;
-		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 1514, 0, 15 * MS), *byte);
+		cfg.memory_limit_bytes = *limit;
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, 1514, 0, 15 * MS), *limit);
 		cfg.limit_pkts = U32_MAX;
-		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, U32_MAX, 1, U32_MAX), *byte);
+		CHECK_EQ(dualpi2_memory_limit_bytes(&cfg, U32_MAX, 1, U32_MAX), *limit);
 	}
 }

@@ -116,8 +116,8 @@ UNIT_TEST(pi_edge_inputs_match_formula)
 	static const u64 bases[] = { 0, 1, ONE / 2, ONE - 1, ONE };
 	static const u32 periods[] = { 1, 2, 7, 8, 9, 1000 };
 
-	for_each(gain, gains)
-	for_each(row, gains)
+	for_each(alpha, gains)
+	for_each(beta, gains)
 	for_each(target, targets)
 	for_each(delay, delays)
 	for (unsigned int l = 0; l < 16; l += 3)	/* those that fit into prev */
@@ -125,8 +125,8 @@ UNIT_TEST(pi_edge_inputs_match_formula)
 	for_each(period, periods) {
 		struct pi_case c = pi_default();
 
-		c.cfg.alpha = *gain;
-		c.cfg.beta = *row;
+		c.cfg.alpha = *alpha;
+		c.cfg.beta = *beta;
 		c.cfg.target_us = *target;
 		c.cur_ns = *delay;
 		c.prev_ns = delays[l];

@@ -158,15 +158,15 @@ static void verdict_table(enum dualpi2_signal_mode signal)
 
 	for (unsigned int profile = 0; profile < VERDICT_PROFILES; profile++)
 	for_each(coupling, couplings)
-	for_each(row, bases)
-	for_each(one, natives)
+	for_each(base, bases)
+	for_each(native, natives)
 	for (unsigned int flags = 0; flags < 32; flags++) {
 		struct verdict_case c = {
 			.cfg = unit_config(),
 			.profile = profile,
-			.base = *row / *coupling,
-			.native = one->p,
-			.delay_ns = one->ns,
+			.base = *base / *coupling,
+			.native = native->p,
+			.delay_ns = native->ns,
 			.native_ok = flags & 1,
 			.low = flags & 2,
 			.may_drop = flags & 4,
@@ -179,7 +179,7 @@ static void verdict_table(enum dualpi2_signal_mode signal)
 		if (c.base > 1)		/* k = 1 */
 			continue;
 		/* 1/3 in binary is below 1/3 */
-		if (*row == 1 && *coupling == 3)
+		if (*base == 1 && *coupling == 3)
 			c.base = 0.333333333721384;
 		verdict_check(&c, 200);
 	}
@@ -201,12 +201,12 @@ UNIT_TEST(verdict_rates_over_many_packets_are_exact)
 	static const double bases[] = { 0.03, 0.1, 0.354, 0.49, 0.5, 0.577, 1 };
 
 	for (unsigned int profile = 0; profile < VERDICT_PROFILES; profile++)
-	for_each(row, bases)
+	for_each(base, bases)
 	for (unsigned int signal = 0; signal < 2; signal++) {
 		struct verdict_case c = {
 			.cfg = unit_config(),
 			.profile = profile,
-			.base = *row,
+			.base = *base,
 			.native_ok = true,
 			.native = 0.25,
 			.delay_ns = 900000,
