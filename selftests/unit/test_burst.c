@@ -91,18 +91,16 @@ UNIT_TEST(burst_smooth_arrivals_leave_the_ramp_alone)
 	struct dualpi2_vars v = unit_vars(&params);
 
 	for_each(rate, burst_rates)
-		for_each(size, sizes)
-			for_each(load, loads) {
-				struct burst_play p = burst_new(*rate);
+	for_each(size, sizes)
+	for_each(load, loads) {
+		struct burst_play p = burst_new(*rate);
 
-				burst_smooth(&p, *size, *load, false, 50);
-				dualpi2_tolerate(&params, &v, p.b.tolerated_ns);
-				CHECK(v.ramp.min_ns == params.ramp.min_ns &&
-				      v.ramp.max_ns == params.ramp.max_ns &&
-				      v.ramp.slope == params.ramp.slope,
-				      "%u bytes, %u %% of %llu bytes/s: %u ns",
-				      *size, *load, (ull)(*rate), p.b.tolerated_ns);
-			}
+		burst_smooth(&p, *size, *load, false, 50);
+		dualpi2_tolerate(&params, &v, p.b.tolerated_ns);
+		CHECK(v.ramp.min_ns == params.ramp.min_ns && v.ramp.max_ns == params.ramp.max_ns &&
+		      v.ramp.slope == params.ramp.slope, "%u bytes, %u %% of %llu bytes/s: %u ns",
+		      *size, *load, (ull)(*rate), p.b.tolerated_ns);
+	}
 }
 
 /* Chance brings packets together, a few of them. */
@@ -112,15 +110,14 @@ UNIT_TEST(burst_random_arrivals_leave_the_ramp_alone)
 	static const u32 loads[] = { 30, 70, 90 };
 
 	for_each(rate, burst_rates)
-		for_each(size, sizes)
-			for_each(load, loads) {
-				struct burst_play p = burst_new(*rate);
+	for_each(size, sizes)
+	for_each(load, loads) {
+		struct burst_play p = burst_new(*rate);
 
-				burst_smooth(&p, *size, *load, true, 100);
-				CHECK(p.b.tolerated_ns <= 800000,
-				      "%u bytes, %u %% of %llu bytes/s: %u ns",
-				      *size, *load, (ull)(*rate), p.b.tolerated_ns);
-			}
+		burst_smooth(&p, *size, *load, true, 100);
+		CHECK(p.b.tolerated_ns <= 800000, "%u bytes, %u %% of %llu bytes/s: %u ns",
+		      *size, *load, (ull)(*rate), p.b.tolerated_ns);
+	}
 }
 
 /* 4 ms at once, or as fast as a radio brings them: the whole of an aggregate
@@ -131,16 +128,16 @@ UNIT_TEST(burst_aggregates_are_tolerated)
 	static const u32 times[] = { 0, 10, 30 };
 
 	for (u32 i = 1; i < ARRAY_SIZE(burst_rates); i++)
-		for_each(time, times) {
-			struct burst_play p = burst_new(burst_rates[i]);
-			u32 bytes = burst_rates[i] / 250;
-			u32 want = *time == 10 ? 3600000 : 4000000;
+	for_each(time, times) {
+		struct burst_play p = burst_new(burst_rates[i]);
+		u32 bytes = burst_rates[i] / 250;
+		u32 want = *time == 10 ? 3600000 : 4000000;
 
-			burst_aggregates(&p, bytes, *time, 90, 60);
-			CHECK(p.b.tolerated_ns >= want, "aggregates of 4 ms at %llu bytes/s: %u ns",
-			      (ull)burst_rates[i], p.b.tolerated_ns);
-			CHECK(p.b.tolerated_ns <= BURST_MAX_NS, "%u ns", p.b.tolerated_ns);
-		}
+		burst_aggregates(&p, bytes, *time, 90, 60);
+		CHECK(p.b.tolerated_ns >= want, "aggregates of 4 ms at %llu bytes/s: %u ns",
+		      (ull)burst_rates[i], p.b.tolerated_ns);
+		CHECK(p.b.tolerated_ns <= BURST_MAX_NS, "%u ns", p.b.tolerated_ns);
+	}
 }
 
 UNIT_TEST(burst_tolerance_decays_with_smooth_arrivals)
@@ -191,14 +188,13 @@ UNIT_TEST(burst_of_small_packets_at_the_rate_is_none)
 	static const u32 loads[] = { 60, 95 };
 
 	for_each(rate, burst_rates)
-		for_each(load, loads) {
-			struct burst_play p = burst_new(*rate);
+	for_each(load, loads) {
+		struct burst_play p = burst_new(*rate);
 
-			burst_smooth(&p, 300, *load, true, 60);
-			CHECK(p.b.tolerated_ns <= DUALPI2_BURST_LEAST_NS,
-			      "%u %% of %llu bytes/s: %u ns", *load,
-			      (ull)(*rate), p.b.tolerated_ns);
-		}
+		burst_smooth(&p, 300, *load, true, 60);
+		CHECK(p.b.tolerated_ns <= DUALPI2_BURST_LEAST_NS,
+		      "%u %% of %llu bytes/s: %u ns", *load, (ull)(*rate), p.b.tolerated_ns);
+	}
 }
 
 /* A few bursts among smooth arrivals count for what they are of them. */

@@ -8,21 +8,20 @@ UNIT_TEST(nqb_is_what_the_list_says_and_not_l4s)
 	};
 
 	for_each(row, masks)
-		for (u32 mask = 1; mask <= 3; mask++)
-			for (u32 l4s = 0; l4s < 2; l4s++)
-				for (u32 ecn = 0; ecn < 4; ecn++)
-					for (u32 dscp = 0; dscp < 64; dscp++) {
-						struct dualpi2_config cfg = unit_config();
-						bool want = *row >> dscp & 1;
+	for (u32 mask = 1; mask <= 3; mask++)
+	for (u32 l4s = 0; l4s < 2; l4s++)
+	for (u32 ecn = 0; ecn < 4; ecn++)
+	for (u32 dscp = 0; dscp < 64; dscp++) {
+		struct dualpi2_config cfg = unit_config();
+		bool want = *row >> dscp & 1;
 
-						cfg.nqb = *row;
-						cfg.ecn_mask = mask;
-						cfg.l4s = l4s;
-						/* ECT(1), CE, and whatever is in L anyway */
-						want &= !(ecn & 1) && !(l4s && ecn == 2 &&
-									mask & 2);
-						CHECK_EQ(dualpi2_is_nqb(&cfg, ecn, dscp), want);
-					}
+		cfg.nqb = *row;
+		cfg.ecn_mask = mask;
+		cfg.l4s = l4s;
+		/* ECT(1), CE, and whatever is in L anyway */
+		want &= !(ecn & 1) && !(l4s && ecn == 2 && mask & 2);
+		CHECK_EQ(dualpi2_is_nqb(&cfg, ecn, dscp), want);
+	}
 }
 
 static u32 nqb_of(u64 rate, u32 mtu_bytes)
