@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Bursts of arrivals, and for how long they are tolerated. */
 
+#include "link_test.h"
+
 #define BURST_MAX_NS	(5 * MS)
 
 /* Arrivals at a link of a rate, played with updates each 16 ms. */

@@ -4,6 +4,8 @@
  * Expected values come from division in long double and from simulated links.
  */
 
+#include "link_test.h"
+
 /* Each packet leaves when it may: over any number of them the rate holds to the
  * fraction of a nanosecond.
  */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The rate at which queues drain, as observed by their departures. */
 
+#include "link_test.h"
+
 /* Packets leave a link of a rate, one in 40 of them with nothing behind.  Before
  * each backlog that is seen, it has one for the time that is not.
  */

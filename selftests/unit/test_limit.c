@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Limits that follow from the link rate: of NQB traffic, of packets and of memory. */
 
+#include "link_test.h"
+
 UNIT_TEST(nqb_is_what_the_list_says_and_not_l4s)
 {
 	static const u64 masks[] = {

@@ -3,14 +3,6 @@
  * Overload: when it begins and ends, and how it is counted.
  */
 
-/* p' at a time, as an update would have it */
-static void overload_at(const struct dualpi2_params *p, struct dualpi2_vars *v,
-			u64 base_q32, u64 now_ns)
-{
-	v->base_q32 = base_q32;
-	dualpi2_vars_derive(p, v, now_ns);
-}
-
 UNIT_TEST(overload_enters_when_k_times_base_reaches_one)
 {
 	for (u32 k = 1; k <= 255; k++) {

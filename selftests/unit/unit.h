@@ -220,4 +220,12 @@ static inline struct dualpi2_vars unit_vars(const struct dualpi2_params *p)
 	return v;
 }
 
+/* p' at a time, as an update would have it */
+static inline void overload_at(const struct dualpi2_params *p, struct dualpi2_vars *v,
+			       u64 base_q32, u64 now_ns)
+{
+	v->base_q32 = base_q32;
+	dualpi2_vars_derive(p, v, now_ns);
+}
+
 #endif /* DUALPI2_UNIT_H */
