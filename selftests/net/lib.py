@@ -39,6 +39,7 @@ Net(offloads=False)     context manager.  .snd .rtr .rcv are the namespaces' nam
   .sampled(q, seconds, *streams, warmup=0, every=0.05)   (Run, list of q.stats() taken
                         after the warm-up, each with "at", seconds since the start)
 shared_net()            one Net for all tests of a program, built at first use
+shared_aqm(...)         context manager: that Net and what its aqm(...) gives, "with shared_aqm(l4s=0) as (net, q):"
 Stream(name, ecn=0, dscp=0, bps=... or pps=..., size=1000, burst=1, gso=0, jitter=0,
        start=0, stop=None, count=None, priority=0, dst="10.2.0.1", source="snd",
        trace=False)     size is with the Ethernet header, and bps counts it; times
@@ -477,6 +478,14 @@ def shared_net():
     if not _shared_nets:
         _shared_nets.append(_shared.enter_context(Net()))
     return _shared_nets[0]
+
+
+@contextlib.contextmanager
+def shared_aqm(**words):
+    """shared_net() and what its aqm() gives for these words."""
+    net = shared_net()
+    with net.aqm(**words) as q:
+        yield net, q
 
 
 def _sysctl(name, value):

@@ -14,7 +14,7 @@ import socket
 import time
 
 from lib import (ANY_ECT, CE, CLA_ECT, ECT0, ECT1, NOT_ECT, VIRTUAL_TIME, Stream, expect, expect_between, expect_equal,
-                 in_netns, main, note, quiet_netns, run, shared_net, stats, tc, test)
+                 in_netns, main, note, quiet_netns, run, shared_aqm, shared_net, stats, tc, test)
 
 NAMES = {NOT_ECT: "Not-ECT", ECT1: "ECT(1)", ECT0: "ECT(0)", CE: "CE"}
 # Without virtual time the sender may stop for a while and then send a burst, which the AQM must not mark.
@@ -41,15 +41,13 @@ def codepoints_in_l(net, q, **options):
 
 @test("R1", "R2", "R6", "R12")
 def ecn_in_ipv4_ect1_and_ce_go_to_l():
-    net = shared_net()
-    with net.aqm(**CALM) as q:
+    with shared_aqm(**CALM) as (net, q):
         expect_equal(codepoints_in_l(net, q), {ECT1, CE}, "codepoints in L")
 
 
 @test("R1", "R2", "R6", "R12")
 def ecn_in_ipv6_ect1_and_ce_go_to_l():
-    net = shared_net()
-    with net.aqm(**CALM) as q:
+    with shared_aqm(**CALM) as (net, q):
         expect_equal(codepoints_in_l(net, q, dst="fd02::1"), {ECT1, CE}, "codepoints in L")
 
 
@@ -73,22 +71,19 @@ def ecn_under_a_vlan_tag_ect1_and_ce_go_to_l():
 
 @test("R6")
 def ecn_mask_any_ect_sends_ect0_to_l():
-    net = shared_net()
-    with net.aqm(ecn_mask=ANY_ECT, **CALM) as q:
+    with shared_aqm(ecn_mask=ANY_ECT, **CALM) as (net, q):
         expect_equal(codepoints_in_l(net, q), {ECT0, ECT1, CE}, "codepoints in L")
 
 
 @test()
 def ecn_mask_cla_ect_sends_ect0_and_not_ect1_to_l():
-    net = shared_net()
-    with net.aqm(ecn_mask=CLA_ECT, **CALM) as q:
+    with shared_aqm(ecn_mask=CLA_ECT, **CALM) as (net, q):
         expect_equal(codepoints_in_l(net, q), {ECT0, CE}, "codepoints in L")
 
 
 @test("R7", "C4")
 def c04_l4s_off_sends_everything_to_classic():
-    net = shared_net()
-    with net.aqm(l4s=0, **CALM) as q:
+    with shared_aqm(l4s=0, **CALM) as (net, q):
         expect_equal(codepoints_in_l(net, q), set(), "codepoints in L")
         q.change(l4s=1)
         expect_equal(codepoints_in_l(net, q), {ECT1, CE}, "codepoints in L with l4s on again")
@@ -97,8 +92,7 @@ def c04_l4s_off_sends_everything_to_classic():
 @test("R7", "C4", needs="virtual_time ext")
 def c04_l4s_off_ect1_is_dropped_and_not_marked():
     """0.9 R of ECT(1) and 0.2 R of CE: only the former can be dropped, by 1/9."""
-    net = shared_net()
-    with net.aqm(l4s=0) as q:
+    with shared_aqm(l4s=0) as (net, q):
         result = net.traffic(18, Stream("ect1", ecn=ECT1, bps=9e6), Stream("ce", ecn=CE, bps=2e6), warmup=10)
         expect_equal(q.stats()["l"]["enqueued"], 0, "packets in L")
         expect_equal(result["ect1"].ecn, [0, result["ect1"].received, 0, 0], "ECT(1) as received")
@@ -127,8 +121,7 @@ def load_of_each(total):
 @test("R3", "R15")
 def codepoints_in_l_under_load_are_never_rewritten():
     """Class 1: L, whatever the codepoint.  0.4 R of each."""
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         q.filter("protocol all prio 1 matchall classid 10:1")
         result = net.traffic(6, *load_of_each(1.6))
         expect_codepoints(result)
@@ -141,8 +134,7 @@ def codepoints_in_l_under_load_are_never_rewritten():
 @test("R3", "R15", "R27")
 def codepoints_in_l_unmarked_under_load_are_never_rewritten():
     """Class 2: nothing is marked at all, not even in overload."""
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         q.filter("protocol all prio 1 matchall classid 10:2")
         result = net.traffic(6, *load_of_each(1.6))
         expect_codepoints(result)
@@ -155,8 +147,7 @@ def codepoints_in_l_unmarked_under_load_are_never_rewritten():
 @test("R3", "R17")
 def codepoints_in_c_under_load_are_never_rewritten():
     """Class 3: Classic, whatever the codepoint."""
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         q.filter("protocol all prio 1 matchall classid 10:3")
         result = net.traffic(6, *load_of_each(1.2))
         expect_codepoints(result)
@@ -195,8 +186,7 @@ def c04_filter_to_class_3_or_another_excludes_any_codepoint_from_l():
 
 @test("R16")
 def filter_without_classid_leaves_it_to_ecn():
-    net = shared_net()
-    with net.aqm(**CALM) as q:
+    with shared_aqm(**CALM) as (net, q):
         q.filter("protocol all prio 1 matchall action pass")
         expect_equal(codepoints_in_l(net, q), {ECT1, CE}, "codepoints in L")
 
@@ -241,8 +231,7 @@ def priority_with_the_handle_decides_before_ecn():
 
 @test("R16")
 def priority_and_filter_priority_decides():
-    net = shared_net()
-    with net.aqm(**CALM) as q:
+    with shared_aqm(**CALM) as (net, q):
         q.filter("protocol all prio 1 matchall classid 10:3")
         got = codepoints_in_l(net, q, source="rtr", priority=0x100001)
         expect_equal(got, set(NAMES), "codepoints in L, priority 10:1 and a filter to 10:3")

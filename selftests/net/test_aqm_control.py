@@ -17,7 +17,7 @@ import os
 import time
 
 from lib import (CE, ECT0, ECT1, NOT_ECT, RANDOM, RECUR, Skip, Stream, expect, expect_between, expect_equal, main, note,
-                 run, shared_net, test)
+                 run, shared_aqm, shared_net, test)
 
 R = 10e6        # bit/s
 T_US = 800      # of one packet of 1000 bytes
@@ -46,8 +46,7 @@ def expect_steady(k, c, l, **knobs):
     """p_C and p_CL at the receiver and in the statistics."""
     p_c = (c + l - 1) / c
     p_cl = k * math.sqrt(p_c)
-    net = shared_net()
-    with net.aqm(coupling=k, **knobs) as q:
+    with shared_aqm(coupling=k, **knobs) as (net, q):
         result, samples = net.sampled(q, 24, Stream("c", bps=c * R), Stream("l", ecn=ECT1, bps=l * R), warmup=14)
         one = result["l"]
         expect_equal(one.lost, 0, "loss of ECT(1)")
@@ -93,8 +92,7 @@ def steady_state_ect0_is_marked_as_often_as_not_ect_is_dropped():
     signal falls on the one or the other is at most as uneven as a coin.
     """
     p_c = 0.1 / 0.55
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         result = net.traffic(26, Stream("not", bps=0.55 * R, jitter=1),
                              Stream("ect0", ecn=ECT0, bps=0.55 * R, jitter=1), warmup=12)
         expect_equal(result["ect0"].lost, 0, "loss of ECT(0)")
@@ -135,8 +133,7 @@ def c16_slow_link_classic_delay_is_at_the_target():
 
 @test("R18", "R29", "C4")
 def c04_ect1_in_classic_is_marked_with_the_coupled_probability():
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         q.filter("protocol all prio 1 matchall classid 10:3")
         result = net.traffic(20, Stream("not", bps=0.8 * R), Stream("ect1", ecn=ECT1, bps=0.3 * R), warmup=12)
         st = q.stats()
@@ -150,8 +147,7 @@ def c04_ect1_in_classic_is_marked_with_the_coupled_probability():
 @test("R26", "C5")
 def c05_ect0_in_l_is_marked_with_the_square():
     """(p_L/k)^2, which is p_C where the native marker is silent."""
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         q.filter("protocol ip prio 1 flower ip_proto udp dst_port 5001 classid 10:1")
         result = net.traffic(20, Stream("not", bps=0.8 * R), Stream("ect0", ecn=ECT0, bps=0.3 * R), warmup=12)
         st = q.stats()
@@ -164,8 +160,7 @@ def c05_ect0_in_l_is_marked_with_the_square():
 @test("R28", "C5")
 def c05_not_ect_in_l_is_dropped_with_the_square():
     """Both are dropped then, so that p_C = 1 - 1/1.1."""
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         q.filter("protocol ip prio 1 flower ip_proto udp dst_port 5001 classid 10:1")
         result = net.traffic(20, Stream("c", bps=0.8 * R), Stream("l", bps=0.3 * R), warmup=12)
         expect_equal(q.stats()["l"]["enqueued"], result["l"].sent_ever, "packets in L")
@@ -179,8 +174,7 @@ def c05_not_ect_in_l_beyond_the_step_is_not_all_dropped():
     where one of them is dropped number 3 or 4 is, so that its successors still wait beyond the step. At (1/2)^2 that is
     a quarter of 30 to 40 packets in 10 bursts, spaced evenly.
     """
-    net = shared_net()
-    with net.aqm(ramp_us=0) as q:
+    with shared_aqm(ramp_us=0) as (net, q):
         q.filter("protocol all prio 1 matchall classid 10:1")
         one = net.traffic(1, Stream("l", pps=70, burst=7, size=1250))["l"]
         expect_between(one.lost, 30 / 4 - 3 / 2, 40 / 4 + 1 / 2, "lost")
@@ -202,8 +196,7 @@ def l_unmarked_below_overload_is_left_alone():
 
 @test("R30", "C17")
 def c17_l_unmarked_in_overload_is_dropped_alike():
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         q.filter("protocol ip prio 1 flower ip_proto udp dst_port 5001 classid 10:2")
         result = net.traffic(16, Stream("c", bps=0.75 * R), Stream("l", bps=0.75 * R), warmup=8)
         expect_near(result["c"].loss, 1 / 3, "loss in C")
@@ -219,8 +212,7 @@ def overload_both_queues_lose_alike_until_it_ends():
     known after HOLD, when it has not come back.
     """
     stop, end = 16, 22
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         traffic = net.start(end, Stream("ect0", ecn=ECT0, bps=0.375 * R, stop=stop, jitter=1),
                             Stream("not", bps=0.375 * R, stop=stop, jitter=1),
                             Stream("ect1", ecn=ECT1, bps=0.75 * R, stop=stop),
@@ -272,8 +264,7 @@ def c18_overload_at_its_edge_begins_once_and_queues_stay_short():
     p_C stays at the edge, and packets are shed a part s of the time: C loses 1/4, and L 1/4 of s, such that
     0.2 R are lost in all.  To whoever counts overloads it is one.
     """
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         result = net.traffic(20, Stream("c", bps=0.6 * R), Stream("l", ecn=ECT1, bps=0.6 * R, trace=True), warmup=12)
         st = q.stats()
         expect_equal(st["overload_count"], 1, "overloads")
@@ -289,8 +280,7 @@ def c18_overload_at_its_edge_begins_once_and_queues_stay_short():
 @test("RFC 9332 4.2.3")
 def overload_with_overflow_l_is_never_dropped_by_the_aqm():
     """p' stops at 1/k; delay grows instead, up to the limit of 100 packets."""
-    net = shared_net()
-    with net.aqm(drop_overload=0, limit=100, p_cmax=25) as q:
+    with shared_aqm(drop_overload=0, limit=100, p_cmax=25) as (net, q):
         result, samples = net.sampled(q, 6, Stream("c", bps=0.75 * R), Stream("l", ecn=ECT1, bps=0.75 * R), warmup=3)
         st = q.stats()
         for name in ("dropped_aqm", "dropped_overload"):
@@ -310,8 +300,7 @@ def c01_stalled_link_takes_p_to_its_end():
     """A link that stands still for 400 ms with a backlog: the next update adds at least beta 0.4 s = 1.28. 32 bits that
     wrap would leave 0.28 and whatever the integral term adds.
     """
-    net = shared_net()
-    with net.aqm(shaper="tbf", bandwidth=12500000) as q:
+    with shared_aqm(shaper="tbf", bandwidth=12500000) as (net, q):
         traffic = net.start(3, Stream("c", bps=0.5 * R))
         time.sleep(1)
         expect_equal(q.stats()["p"], 0, "p' before")
@@ -333,8 +322,7 @@ def c01_stall_that_ends_takes_p_back():
     """The fall of the delay is as steep as the rise was, and must not wrap either:
     after two updates without a queue p' is at most 1 - beta 0.4 s + ..., that is 0.
     """
-    net = shared_net()
-    with net.aqm(shaper="tbf") as q:
+    with shared_aqm(shaper="tbf") as (net, q):
         traffic = net.start(3, Stream("c", bps=0.5 * R))
         time.sleep(1)
         net.tbf_rate(8000)
@@ -361,8 +349,7 @@ def c13_idle_p_falls_by_time_however_often_it_is_read():
     """Reading brings p' up to date.  Reads from 2 ms apart to 1 s apart show one
     line, since each update counts for the time it stands for.
     """
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         raise_p(net)
         begun = time.monotonic()
         first = q.stats()["p"]
@@ -381,8 +368,7 @@ def c13_idle_p_falls_by_time_however_often_it_is_read():
 
 @test("C12")
 def c12_idle_p_falls_to_0_without_anybody_looking():
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         raise_p(net)
         time.sleep(1 / slope_of_idle())
         st = q.stats()
@@ -402,8 +388,7 @@ def c13_sparse_traffic_p_moves_by_time_and_not_by_updates():
     show; they are in class 2 so that none is lost.
     """
     alpha, target_us = 8, 100000
-    net = shared_net()
-    with net.aqm(rate=160000, alpha=alpha, target=target_us, p_cmax=100) as q:
+    with shared_aqm(rate=160000, alpha=alpha, target=target_us, p_cmax=100) as (net, q):
         q.filter("protocol all prio 1 matchall classid 10:2")
         traffic = net.start(6, Stream("first", pps=20, burst=5, count=5), Stream("then", pps=20, start=0.025), warmup=1)
         time.sleep(2)

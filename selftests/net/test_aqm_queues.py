@@ -8,7 +8,7 @@ import math
 import time
 
 from lib import (CE, ECT1, EXT_XSTATS_TAIL, NOT_ECT, XSTATS, Stream, bucket_edges, expect, expect_between, expect_equal,
-                 main, note, percentile, shared_net, tc_stats, test, user_mode_linux)
+                 main, note, percentile, shared_aqm, shared_net, tc_stats, test, user_mode_linux)
 
 R = 10e6        # bit/s
 T_US = 800      # of one packet of 1000 bytes
@@ -136,8 +136,7 @@ def pattern(burst):
 
 @test("G10", "R10", "C7")
 def native_step_marks_what_waited_longer_already_in_the_first_burst():
-    net = shared_net()
-    with net.aqm(ramp_us=0) as q:
+    with shared_aqm(ramp_us=0) as (net, q):
         found = bursts(net, 7, 10)
         note(f"first burst {[(round(delay), mark) for delay, mark in found[0]]}")
         expect_equal([pattern(burst) for burst in found], ["...xxxx"] * 10, "marks")
@@ -166,8 +165,7 @@ def native_ramp_marks_in_proportion_to_the_wait():
     """A ramp from 1 ms to 9 ms. The sum of the probabilities that the delays give is the number of marks, but for 2 of
     even spacing, 0.1 ms of 8 ms a packet by which a wait may differ from what the receiver saw.
     """
-    net = shared_net()
-    with net.aqm(step_thresh_us=5000, ramp_us=8000) as q:
+    with shared_aqm(step_thresh_us=5000, ramp_us=8000) as (net, q):
         found = bursts(net, 9, 60)
         expect_equal(q.stats()["p"], 0, "p'")
         eligible = [packet for burst in found for packet in burst[3:]]
@@ -201,8 +199,7 @@ def native_default_ramp_is_silent_below_800_us_and_full_above_1200_us():
 
 @test("C8")
 def c08_ce_through_an_idle_queue_is_no_mark():
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         one = net.traffic(2, Stream("ce", ecn=CE, pps=100))["ce"]
         st = q.stats()
         expect_equal(one.ecn[CE], one.sent, "CE received")
@@ -213,8 +210,7 @@ def c08_ce_through_an_idle_queue_is_no_mark():
 @test("C8")
 def c08_ce_under_load_is_no_mark():
     """Marks are exactly the ECT(1) that arrived as CE, by whichever queue."""
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         q.filter("protocol ip prio 1 flower ip_proto udp dst_port 5003 classid 10:3")
         result = net.traffic(6, Stream("c", bps=0.7 * R), Stream("l", ecn=ECT1, bps=0.2 * R),
                              Stream("ce in l", ecn=CE, bps=0.1 * R),
@@ -230,8 +226,7 @@ def c08_ce_under_load_is_no_mark():
 
 @test("R20", "G10", "R36", "C9")
 def c09_counters_are_what_sender_and_receiver_say():
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         result = net.traffic(6, Stream("c", bps=0.85 * R), Stream("l", ecn=ECT1, bps=0.3 * R))
         q.until_idle()
         st = q.stats()
@@ -249,8 +244,7 @@ def c09_counters_are_what_sender_and_receiver_say():
 
 @test("C3")
 def c03_delays_of_queues_emptied_by_change_are_0():
-    net = shared_net()
-    with net.aqm(rate=100000, drop_overload=0) as q:
+    with shared_aqm(rate=100000, drop_overload=0) as (net, q):
         traffic = net.start(0.3, Stream("c", pps=100, burst=20, count=20),
                             Stream("l", ecn=ECT1, pps=100, burst=20, count=20))
         time.sleep(0.3)
@@ -312,8 +306,7 @@ def limit_in_memory_drops_at_the_tail_of_the_right_queue():
 @test()
 def drop_enqueue_counts_early_drops_only():
     """Not-ECT is dropped early, ECT(0) marked early; ECT(1) in L is as ever."""
-    net = shared_net()
-    with net.aqm(drop_early=1) as q:
+    with shared_aqm(drop_early=1) as (net, q):
         result = net.traffic(6, Stream("c", bps=0.85 * R), Stream("l", ecn=ECT1, bps=0.3 * R))
         st = q.stats()
         expect_equal(st["c"]["dropped_early"], result["c"].lost, "c: dropped_early")
@@ -325,8 +318,7 @@ def drop_enqueue_counts_early_drops_only():
 @test("R36")
 def statistics_by_tc_are_those_by_netlink():
     """The plugin prints what the kernel says."""
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         net.traffic(2, Stream("c", bps=0.85 * R), Stream("l", ecn=ECT1, bps=0.3 * R))
         q.until_idle()
         time.sleep(4)       # until p' is 0

@@ -15,7 +15,7 @@ import time
 
 import lib
 from lib import (CE, ECT0, ECT1, NOT_ECT, Net, Stream, each, expect, expect_between, expect_equal, main, note,
-                 shared_net, test, user_mode_linux)
+                 shared_aqm, shared_net, test, user_mode_linux)
 from tcp import Tcp
 
 R = 10e6        # bit/s
@@ -59,8 +59,7 @@ def codepoints_of_100000_packets_under_load_change_to_ce_only():
 @test("R13", "R32", "N1", "N3", "N4")
 def filter_includes_dscps_and_arp_in_l_and_leaves_their_codepoints():
     """Two DSCPs at once, and what is no IP at all; another DSCP, and IPv6 that no filter is for, go by ECN."""
-    net = shared_net()
-    with net.aqm(nqb=0) as q:
+    with shared_aqm(nqb=0) as (net, q):
         for priority, dscp in ((1, NQB), (2, 46)):
             q.filter(f"protocol ip prio {priority} flower ip_tos {dscp << 2:#x}/0xfc classid 10:1")
         q.filter("protocol arp prio 3 matchall classid 10:1")
@@ -120,8 +119,7 @@ def l_unmarked_behind_a_policer_left_alone_and_the_excess_goes_by_ecn():
     """Protection of the L4S queue by tc's own policer: 0.1 R of 0.2 R may pass into class 2, and there neither
     loses a packet nor is marked while Classic is dropped from; the rest goes to the next filter and to Classic.
     """
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         q.filter("protocol ip prio 1 flower ip_proto udp dst_port 5001 action police "
                  f"rate {0.1 * R:.0f}bit burst 10000 conform-exceed continue/pass classid 10:2")
         result = net.traffic(16, Stream("c", bps=0.95 * R), Stream("police", bps=0.2 * R), warmup=8)
@@ -138,8 +136,7 @@ def l_unmarked_behind_a_policer_left_alone_and_the_excess_goes_by_ecn():
 
 @test("N9")
 def dscp_45_with_ect1_or_ce_is_treated_as_any_other_l4s():
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         result = net.traffic(20, Stream("c", bps=0.8 * R),
                              *(Stream(name, ecn=ecn, dscp=dscp, bps=0.1 * R, jitter=1) for name, ecn, dscp in
                                (("default", ECT1, 0), ("nqb", ECT1, NQB), ("nqb ce", CE, NQB))), warmup=12)
@@ -172,8 +169,7 @@ def default_instance_at_CASE_classic_waits_for_the_target_and_l4s_does_not(name)
         raise lib.Skip("a stock kernel in virtual time is not fast enough for 1 Gbit/s")
     packet_us = 1514 * 8e6 / rate
     seconds, warmup = (5.5, 4.5) if rate > 500e6 else (7, 4.5) if rate > 100e6 else (16, 8)
-    net = shared_net()
-    with net.aqm(rate=rate) as q:
+    with shared_aqm(rate=rate) as (net, q):
         result = net.traffic(seconds, Stream("c", bps=0.85 * rate, size=1514),
                              Stream("l", ecn=ECT1, bps=0.3 * rate, size=1514, jitter=1), warmup=warmup)
         st = q.stats()
@@ -212,8 +208,7 @@ def typical_and_max_rtt_set_target_and_gains_that_traffic_obeys():
     """typical_rtt 20 ms, max_rtt 200 ms: Tupdate = min(target, RTTmax / 3), alpha = 0.1 Tupdate / RTTmax^2 = 0.05 Hz,
     beta = 0.3 / RTTmax = 1.5 Hz; netlink has them in 1/256 Hz. What p' does while nothing is queued shows alpha.
     """
-    net = shared_net()
-    with net.aqm(words="max_rtt 200ms typical_rtt 20ms") as q:
+    with shared_aqm(words="max_rtt 200ms typical_rtt 20ms") as (net, q):
         knobs = q.stats()["knobs"]
         expect_equal((knobs["target"], knobs["tupdate"]), (20000, 20000), "target and tupdate, us")
         expect_between(knobs["alpha"], 0.05 * 256 - 0.5, 0.05 * 256 + 0.5, "alpha, 1/256 Hz")
@@ -240,8 +235,7 @@ def p_cmax_decides_where_both_queues_begin_to_drop():
     1 - 1/1.1. 100 %: c = l = 0.75, which loses 1/3 in both by default, never drops L4S, and Classic sheds all:
     (c + l - 1) / c = 2/3.
     """
-    net = shared_net()
-    with net.aqm(p_cmax=20) as q:
+    with shared_aqm(p_cmax=20) as (net, q):
         expect_equal(q.stats()["knobs"]["p_cmax"], 20, "p_cmax")
         result = net.traffic(20, Stream("c", bps=0.8 * R), Stream("l", ecn=ECT1, bps=0.3 * R), warmup=12)
         expect_near(result["c"].loss, 0.125, "20 %: loss in C")

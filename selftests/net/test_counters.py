@@ -16,7 +16,7 @@ import time
 
 import lib
 from lib import (CAUSES, CE, CODEPOINTS, ECT0, ECT1, NOT_ECT, Skip, Stream, dropped, each, expect, expect_equal, note,
-                 pack, shared_net, test)
+                 pack, shared_aqm, shared_net, test)
 from parents import CALM, ECNS, HARSH, Tree
 
 R = 10e6        # bit/s
@@ -80,8 +80,7 @@ def by_codepoint(stream):
 
 @test("R36")
 def counters_of_a_mix_count_each_codepoint_in_its_queue():
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         streams = mixed_streams()
         result = net.traffic(1.5, *streams)
         q.until_idle()
@@ -91,8 +90,7 @@ def counters_of_a_mix_count_each_codepoint_in_its_queue():
 
 @each(("c", "l", "unmarked"), ("R36",))
 def counters_of_a_mix_that_a_filter_sends_to_CASE_count_each_codepoint_there(name):
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         q.filter(f"protocol all prio 1 matchall classid 10:{ {'c': 3, 'l': 1, 'unmarked': 2}[name]}")
         streams = mixed_streams()
         result = net.traffic(1.5, *streams)
@@ -132,8 +130,7 @@ def overflow(knobs, queue, cause):
     """150 packets of each codepoint at once into one queue of a slow link; what is lost is counted for one cause.  More
     would be lost on their way to the router, which takes 1000 at once.
     """
-    net = shared_net()
-    with net.aqm(rate=200000, **knobs, **CALM) as q:
+    with shared_aqm(rate=200000, **knobs, **CALM) as (net, q):
         q.filter(f"protocol all prio 1 matchall classid 10:{3 if queue == 'c' else 2}")
         streams = mixed_streams(pps=150, count=150, v6=False, burst=150)
         result = net.traffic(1, *streams)
@@ -157,8 +154,7 @@ def drops_by_memlimit_of_CASE_are_counted_by_kind(name):
 
 @test("R36", needs="timed ext")
 def drops_by_the_aqm_below_overload_are_of_not_ect_only():
-    net = shared_net()
-    with net.aqm(drop_overload=0) as q:
+    with shared_aqm(drop_overload=0) as (net, q):
         streams = [Stream("not", bps=0.55 * R, size=1000), Stream("ect0", ecn=ECT0, bps=0.3 * R, size=900),
                    Stream("ect1", ecn=ECT1, bps=0.25 * R, size=800)]
         result = net.traffic(6, *streams)
@@ -172,8 +168,7 @@ def drops_by_the_aqm_below_overload_are_of_not_ect_only():
 @test("R36", needs="timed ext")
 def drops_by_the_aqm_of_ect1_without_l4s_are_counted_as_ect():
     """With l4s off ECT(1) is treated as Not-ECT (RFC 9331 5.1), but it did arrive with ECT(1)."""
-    net = shared_net()
-    with net.aqm(l4s=0, drop_overload=0) as q:
+    with shared_aqm(l4s=0, drop_overload=0) as (net, q):
         streams = [Stream("not", bps=0.55 * R, size=1000), Stream("ect1", ecn=ECT1, bps=0.55 * R, size=900)]
         result = net.traffic(6, *streams)
         q.until_idle()
@@ -186,8 +181,7 @@ def drops_by_the_aqm_of_ect1_without_l4s_are_counted_as_ect():
 @test("R36", needs="timed ext")
 def drops_in_overload_are_counted_by_kind_in_both_queues():
     """1.5 times the rate; of Not-ECT some is dropped before it begins."""
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         q.filter("protocol ip prio 1 flower ip_proto udp dst_port 5001 classid 10:1")
         streams = [Stream("not in c", bps=0.3 * R, size=1000), Stream("not in l", bps=0.3 * R, size=900),
                    Stream("ect0", ecn=ECT0, bps=0.3 * R, size=800), Stream("ect1", ecn=ECT1, bps=0.3 * R, size=700),
@@ -206,8 +200,7 @@ def drops_in_overload_are_counted_by_kind_in_both_queues():
 @test("R36", needs="timed ext")
 def drops_early_are_counted_as_presented():
     """With drop_enqueue: a drop on arrival, by the AQM."""
-    net = shared_net()
-    with net.aqm(drop_early=1, drop_overload=0) as q:
+    with shared_aqm(drop_early=1, drop_overload=0) as (net, q):
         streams = [Stream("not", bps=0.85 * R, size=1000), Stream("ect1", ecn=ECT1, bps=0.3 * R, size=900)]
         result = net.traffic(6, *streams)
         q.until_idle()
@@ -222,8 +215,7 @@ def drops_early_are_counted_as_presented():
 @test("R36")
 def drops_by_change_of_the_limit_are_counted_by_kind():
     """Purged packets never came to the AQM.  Those of the other queue stay as long as there are Classic ones."""
-    net = shared_net()
-    with net.aqm(rate=200000, **CALM) as q:
+    with shared_aqm(rate=200000, **CALM) as (net, q):
         streams = mixed_streams(pps=60, count=60, v6=False, burst=60)
         traffic = net.start(1, *streams)
         time.sleep(0.5)
@@ -288,8 +280,7 @@ def link_flap_under_CASE_resets_no_counter_and_counts_what_it_purged(name):
 @test("R36")
 def link_flap_of_the_peer_resets_no_counter():
     """The carrier goes, which resets the qdisc as well."""
-    net = shared_net()
-    with net.aqm(rate=3e5, **CALM) as q:
+    with shared_aqm(rate=3e5, **CALM) as (net, q):
         traffic = net.start(2, *mixed_streams(pps=100, count=200, v6=False))
         time.sleep(0.5)
         lib.run("ip link set dev eth0 down", net.rcv)

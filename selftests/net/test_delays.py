@@ -9,7 +9,7 @@ How the histogram does with real TCP is the lab's.
 import math
 
 import lib
-from lib import ECT1, Stream, each, expect, expect_between, expect_equal, note, shared_net, test
+from lib import ECT1, Stream, each, expect, expect_between, expect_equal, note, shared_aqm, shared_net, test
 from parents import CALM, ECNS, Tree
 
 R = 10e6        # bit/s
@@ -162,8 +162,7 @@ def delay_of_CASE_beyond_the_last_bucket_is_counted_and_not_lost(name):
 
     Those that come alone, before, tell what a packet takes elsewhere; the first of a burst may take longer.
     """
-    net = shared_net()
-    with net.aqm(rate=1e6, hist_c=1, hist_l=1, **CALM) as q:
+    with shared_aqm(rate=1e6, hist_c=1, hist_l=1, **CALM) as (net, q):
         q.filter(f"protocol all prio 1 matchall classid 10:{3 if name == 'c' else 2}")
         result = net.traffic(2, Stream("alone", pps=50, count=20, trace=True),
                              Stream("one", start=0.5, pps=31, burst=31, count=31, trace=True))

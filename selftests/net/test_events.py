@@ -16,7 +16,7 @@ import time
 
 import lib
 from lib import (CE, CODEPOINTS, ECT0, ECT1, NOT_ECT, Failure, Skip, Stream, dropped, each, expect, expect_between,
-                 expect_equal, note, pack, shared_net, test)
+                 expect_equal, note, pack, shared_aqm, shared_net, test)
 from parents import CALM, ECNS, HARSH, Tree
 
 R = 10e6        # bit/s
@@ -84,8 +84,7 @@ def overload_of_2_s_CASE_is_reported_once_with_its_begin_and_end(watched):
 
 @test("R39", needs="virtual_time ext")
 def overload_under_way_is_in_the_statistics():
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         begun = time.time()
         traffic = net.start(4, *overload(4))
         time.sleep(1.5)
@@ -348,8 +347,7 @@ def overload_state_outlasts_the_shedding_by_8_updates():
     takes p_C from 1/3 to 0.13.
     """
     hold = 8 * 0.016
-    net = shared_net()
-    with net.aqm() as q:
+    with shared_aqm() as (net, q):
         _, samples = net.sampled(q, 7, Stream("c", ecn=ECT0, bps=0.75 * R, stop=3),
                                  Stream("l", ecn=ECT1, bps=0.75 * R, stop=3),
                                  Stream("then", bps=1.05 * R, start=3), Stream("ect0", ecn=ECT0, bps=0.1 * R, start=3),

@@ -20,7 +20,7 @@ import time
 import frames
 import lib
 from lib import (ATM, CE, ECT1, NOATM, PTM, RAW, Stream, each, expect, expect_between, expect_equal, note, pack,
-                 shared_net, test)
+                 shared_aqm, shared_net, test)
 from options import OPTIONS, outside, some_value
 from parents import CALM, UDP_SEGMENT
 from wire import COST_NS, EXACT, MS, SEC, Wire, bits, expect_schedule, stamps, wire_bytes
@@ -299,8 +299,7 @@ SHAPED = (("shaper", {"shaper": "none", "bandwidth": bits(40e6)}), ("htb", {"sha
 @each(SHAPED, ("bursts",), lambda case: case[0])
 def bursts_of_none_leave_the_ramp_alone_behind_CASE(case):
     """Smooth arrivals at any load, and what jitter makes of them."""
-    net = shared_net()
-    with net.aqm(**case[1]) as q:
+    with shared_aqm(**case[1]) as (net, q):
         for load in (0.3, 0.7, 0.95):
             for size in (300, 1000, 1514):
                 net.traffic(1, Stream("l", ecn=ECT1, bps=load * 40e6, size=size))
@@ -312,8 +311,7 @@ def bursts_of_none_leave_the_ramp_alone_behind_CASE(case):
 @each(SHAPED, ("bursts",), lambda case: case[0])
 def bursts_of_four_milliseconds_move_the_ramp_behind_CASE(case):
     """Aggregates of 20 kB at 40 Mbit/s; when arrivals are smooth again, it comes back."""
-    net = shared_net()
-    with net.aqm(burst_max=5000, **case[1]) as q:
+    with shared_aqm(burst_max=5000, **case[1]) as (net, q):
         net.traffic(2, Stream("l", ecn=ECT1, bps=0.8 * 40e6, size=1000, burst=20))
         st = q.stats()
         note(f"aggregates of 4 ms: burst {st['link']['burst_ns']} ns, ramp {ramp(st)}, "
@@ -329,8 +327,7 @@ def bursts_of_four_milliseconds_move_the_ramp_behind_CASE(case):
 
 @each(SHAPED, ("bursts",), lambda case: case[0])
 def bursts_longer_than_burst_max_are_load_behind_CASE(case):
-    net = shared_net()
-    with net.aqm(**case[1], drop_overload=1, burst_max=5000) as q:
+    with shared_aqm(**case[1], drop_overload=1, burst_max=5000) as (net, q):
         net.traffic(2, Stream("l", ecn=ECT1, bps=0.8 * 40e6, size=1000, burst=50))
         st = q.stats()
         note(f"aggregates of 10 ms: burst {st['link']['burst_ns']} ns, ramp {ramp(st)}")

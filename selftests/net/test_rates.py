@@ -9,7 +9,7 @@ import time
 
 import hostile
 import lib
-from lib import ECT1, NOT_ECT, Stream, each, expect, expect_between, expect_equal, note, shared_net, test
+from lib import ECT1, NOT_ECT, Stream, each, expect, expect_between, expect_equal, note, shared_aqm, shared_net, test
 from tcp import Tcp
 from wire import MS, Wire, bits, stamps
 
@@ -64,8 +64,7 @@ def ecn_flows_at_CASE_are_marked_and_never_dropped(case):
 @test("slow")
 def unresponsive_flow_on_a_slow_link_is_overload_in_the_end():
     """Marks do not stop it: after 256 packets of delay both queues drop, and the delay comes back to the target."""
-    net = shared_net()
-    with net.aqm(rate=512e3) as q:
+    with shared_aqm(rate=512e3) as (net, q):
         one = net.traffic(60, Stream("l", ecn=ECT1, bps=1024e3, size=1514), warmup=40)["l"]
         st = q.stats()
         note(f"loss {one.loss}, delay {one.delay_us}, overload {st['overload_count']} times")
@@ -77,8 +76,7 @@ def unresponsive_flow_on_a_slow_link_is_overload_in_the_end():
 @test("slow")
 def effective_target_follows_the_rate():
     """2.5 serialization times less the target, and the target itself from 1.01 Mbit/s on."""
-    net = shared_net()
-    with net.aqm(shaper="none", bandwidth=bits(1e9)) as q:
+    with shared_aqm(shaper="none", bandwidth=bits(1e9)) as (_, q):
         for rate, want in ((64e3, 458.1), (256e3, 103.3), (512e3, 44.14), (1.02e6, 15), (40e6, 15)):
             q.change(bandwidth=bits(rate))
             expect_between(q.stats()["link"]["target_ns"] / MS, want * 0.999, want * 1.001, f"ms at {rate:.0f} bit/s")
@@ -185,8 +183,7 @@ def classic_of_CASE_bytes_has_its_share_beside_trains_with_pauses(size):
 @test("marker")
 def one_sender_cannot_raise_the_ramp_of_all():
     """13 packets every 8 ms, half of 40 Mbit/s: on version 2.4 the ramp moved from 0.8 to 4.5 ms for everybody."""
-    net = shared_net()
-    with net.aqm(shaper="none", bandwidth=bits(40e6)) as q:
+    with shared_aqm(shaper="none", bandwidth=bits(40e6)) as (net, q):
         before = q.stats()["link"]
         net.traffic(3, Stream("l", ecn=ECT1, bps=13 * 1514 * 8 / 8e-3, size=1514, burst=13))
         after = q.stats()["link"]
