@@ -47,9 +47,12 @@ build/net/traffic: selftests/net/traffic.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -static -o $@ $<
 
-build/fuzz/%: selftests/fuzz/%.c include/uapi/linux/dualpi2.h
+fuzz_shared := $(addprefix selftests/fuzz/,nl.c stats.c nl.h stats.h options.h) include/uapi/linux/dualpi2.h
+build/fuzz/netlink: selftests/fuzz/netlink.c $(wildcard selftests/fuzz/netlink/*) $(fuzz_shared)
+build/fuzz/storm: selftests/fuzz/storm.c $(wildcard selftests/fuzz/storm/*) $(fuzz_shared)
+build/fuzz/netlink build/fuzz/storm:
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O2 -Wall -Wextra -static -pthread -Iinclude/uapi -o $@ $<
+	$(CC) -std=gnu11 -O2 -Wall -Wextra -static -pthread -Iinclude/uapi -o $@ $(filter %.c,$^) -lm
 
 # It has the front end's tests in it, for their stand-ins for tc.
 build/fuzz/tc_line: selftests/fuzz/tc_line.c iproute2-patch/tc/q_dualpi2.c iproute2-patch/tc/tc_plugin.h \

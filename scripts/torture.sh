@@ -88,12 +88,11 @@ python=$DUALPI2_CACHE/venv/bin/python
 
 # Each prints progress and, last, its result in one line.
 step_netlink() {
-	mkdir -p "$work/corpus"
-	cp --update selftests/fuzz/corpus/netlink/*.txt "$work/corpus"
+	[ -e "$work/corpus.txt" ] || cp selftests/fuzz/corpus/netlink.txt "$work/corpus.txt"
 	# shellcheck disable=SC2016 # for the shell in the machine
 	in_vm debug sh -c 'insmod "$DUALPI2_TRACE_PC" && insmod "$DUALPI2_MODULE" && exec "$@"' sh \
 		build/fuzz/netlink --messages "${FUZZ:-100000000}" --seed 1 --state "$work/netlink.state" \
-		--corpus "$work/corpus" --fail "$work/netlink.failure"
+		--corpus "$work/corpus.txt" --fail "$work/netlink.failure"
 }
 step_soak() { scripts/soak.sh "${HOURS:-24}"; }
 step_storm() {

@@ -2,17 +2,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check kernel=debug
 """
-test_fuzz_netlink.py - the netlink fuzzer as a test: its corpus, a run, and what the run reached.
+test_fuzz_netlink.py - the netlink fuzzer (netlink.c) as a test: its corpus, and a run.
 
-What is compared with what is in netlink.c; here it is run, and it is checked that it did what it says:
-messages answered, nothing left behind. Which blocks of the module it reached, with the other programs,
-is coverage.py's business.
+The fuzzer compares what the kernel does with its model. Here it is checked that it did so: messages answered,
+nothing left behind. coverage.py shows which blocks of the module it reached, together with the other programs.
+Single cases of messages are in selftests/net/test_netlink.py.
 
-It is not the place for single cases of messages: those are in selftests/net/test_netlink.py.
-
-The environment: DUALPI2_FUZZ_MESSAGES, how many (1000000 in user-mode Linux, else 20000); DUALPI2_FUZZ_SEED (1).
+The environment: DUALPI2_FUZZ_MESSAGES, number of messages (1000000); DUALPI2_FUZZ_SEED (1).
 """
-import glob
 import os
 import re
 import shutil
@@ -25,26 +22,21 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "net"))
 import lib  # noqa: E402
 from lib import Failure, expect, expect_equal, note, test  # noqa: E402
 
-CORPUS = os.path.join(HERE, "corpus/netlink")
-WORK = f"/tmp/dualpi2-fuzz-{os.getpid()}"
-
-
-def messages():
-    return int(os.environ.get("DUALPI2_FUZZ_MESSAGES") or (1000000 if lib.user_mode_linux() else 20000))
+CORPUS = os.path.join(HERE, "corpus/netlink.txt")
 
 
 def state():
     """Qdiscs and devices of this namespace, and users of the module."""
     with open("/sys/module/sch_dualpi2/refcnt", encoding="ascii") as file:
         users = int(file.read())
-    links = sorted(name for name in os.listdir("/sys/class/net"))
+    links = sorted(os.listdir("/sys/class/net"))
     qdiscs = lib.run("tc qdisc show").stdout
     return users, links, qdiscs
 
 
-def fuzz(*words):
-    """Run the fuzzer; its words go to stderr as they come, the last of them into the result."""
-    with subprocess.Popen([lib.program("fuzz/netlink"), *words], stderr=subprocess.PIPE, text=True) as process:
+def fuzz(*options):
+    """Run the fuzzer; its output goes to stderr as it comes, its last lines into the result."""
+    with subprocess.Popen([lib.program("fuzz/netlink"), *options], stderr=subprocess.PIPE, text=True) as process:
         lines = []
         for line in process.stderr:
             lines.append(line.rstrip("\n"))
@@ -60,43 +52,34 @@ def fuzz(*words):
 def ended(lines):
     """The numbers of the last line of progress."""
     line = next(line for line in reversed(lines) if " end: " in line)
-    found = {name: int(re.search(rf"(\d+) {word}", line)[1]) for name, word in
-             (("messages", "messages"), ("made", "made"), ("changed", "changed"),
-              ("checked", "checked"), ("unsure", "unsure"), ("frames", "frames"),
-              ("classes", "classes"), ("reports", "reports"), ("blocks", "blocks"))}
-    found["refused"] = float(re.search(r"([\d.]+) % refused", line)[1])
-    found["refused_by_dualpi2"] = float(re.search(r"([\d.]+) % by dualpi2", line)[1])
+    found = {name: int(value) for value, name in re.findall(r"(\d+) ([a-z]+)(?:,|$)", line)}
+    found["refused"], found["refused_by_dualpi2"] = map(float, re.findall(r"([\d.]+) %", line))
     return found
 
 
 @test()
 def fuzz_corpus_replayed_without_a_fault():
-    """Each file: what once reached a new block, and what once was a fault."""
-    files = glob.glob(CORPUS + "/*.txt")
-    expect(files, f"no corpus in {CORPUS}")
+    """Each case: what once reached a new block, and what once was a fault."""
+    with open(CORPUS, encoding="ascii") as file:
+        cases = len(re.findall("^== ", file.read(), re.M))
+    expect(cases, f"no case in {CORPUS}")
     before = state()
     lines = fuzz("--messages", "0", "--corpus", CORPUS)
-    expect(any(f"corpus: {len(files)} sequences" in line for line in lines),
-           f"not all of {len(files)} files were run")
-    expect(ended(lines)["messages"] >= len(files), "the corpus holds hardly a message")
+    expect(any(f"corpus: {cases} cases" in line for line in lines), f"not all of {cases} cases were run")
+    expect(ended(lines)["messages"] >= cases, "the corpus has hardly a message")
     expect_equal(state(), before, "devices, qdiscs and users of the module")
 
 
 @test()
 def fuzz_run_all_answered_as_predicted():
-    wanted = messages()
+    wanted = int(os.environ.get("DUALPI2_FUZZ_MESSAGES") or 1000000)
     before = state()
-    os.makedirs(WORK, exist_ok=True)
-    if os.path.isdir(CORPUS):
-        shutil.copytree(CORPUS, WORK + "/corpus", dirs_exist_ok=True)
-    else:
-        os.makedirs(WORK + "/corpus", exist_ok=True)
+    corpus = shutil.copy(CORPUS, f"/tmp/dualpi2-fuzz-{os.getpid()}.txt")    # the run appends to it
     failure = os.path.join(lib.ROOT, "build/fuzz/failure.txt")
-    os.makedirs(os.path.dirname(failure), exist_ok=True)
     found = ended(fuzz("--messages", str(wanted), "--seed", os.environ.get("DUALPI2_FUZZ_SEED", "1"),
-                       "--corpus", WORK + "/corpus", "--fail", failure))
+                       "--corpus", corpus, "--fail", failure))
     expect(found["messages"] >= wanted, f"{found['messages']} messages were answered of {wanted}")
-    # A run that refuses all, or accepts all, or has no idea of what is there, shows nothing.
+    # A run that has all messages refused, or all accepted, or predicts little, shows nothing.
     expect(10 < found["refused"] < 90, f"{found['refused']} % of the messages were refused")
     expect(found["refused_by_dualpi2"] > 1, "hardly a message was refused by dualpi2 itself")
     expect(found["made"] > wanted / 200, f"only {found['made']} qdiscs were made")

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The parts of storm; ../storm.c says what it does. */
+#ifndef FUZZ_STORM_H
+#define FUZZ_STORM_H
+
+#include "../nl.h"
+#include "../options.h"
+#include "../stats.h"
+
+#define LIMIT_MAX	200	/* packets: some 240 ms at 10 Mbit/s */
+#define MEMORY_MAX	(1 << 20)
+
+extern struct opt {
+	const char *dev;
+	uint32_t parent, handle;
+	uint64_t messages, seed;
+	bool abuse, two;
+} opt;
+extern int ifindex;
+
+void add_message(struct nl *nl);	/* the message m */
+void flush(struct nl *nl);
+void msg_qdisc(uint16_t type, uint16_t flags, uint32_t parent, uint32_t handle, const char *kind);
+
+/* Each adds one request. */
+void add_limits(struct nl *nl, uint32_t limit, uint32_t memory);
+void change(struct nl *nl);
+void replace(struct nl *nl);
+/* Sends some of its own. */
+void abuse(struct nl *nl);
+
+#endif
