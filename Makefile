@@ -54,17 +54,16 @@ build/fuzz/netlink build/fuzz/storm:
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -static -pthread -Iinclude/uapi -o $@ $(filter %.c,$^) -lm
 
-# It has the front end's tests in it, for their stand-ins for tc.
-build/fuzz/tc_line: selftests/fuzz/tc_line.c iproute2-patch/tc/q_dualpi2.c iproute2-patch/tc/tc_plugin.h \
+# It has the front end's tests in it, for their stubs of tc.
+build/fuzz/tc_line: selftests/fuzz/tc_line.c selftests/fuzz/tc_line.h selftests/fuzz/options.h iproute2-patch/tc/q_dualpi2.c iproute2-patch/tc/tc_plugin.h \
 		selftests/tc/test_q_dualpi2.c include/uapi/linux/dualpi2.h
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -g -O2 -Wall -Wextra -Werror -Wno-unused-function \
-		-fsanitize=address,undefined,float-cast-overflow,float-divide-by-zero -fno-sanitize-recover=all \
-		-DDUALPI2_PLUGIN -Iinclude/uapi -Iiproute2-patch/tc -Iselftests/unit/include -Iinclude \
-		-o $@ selftests/fuzz/tc_line.c iproute2-patch/tc/q_dualpi2.c
+	clang -std=gnu11 -g -O2 -Wall -Wextra -Werror -Wno-unused-function \
+		-fsanitize=fuzzer,address,undefined,float-cast-overflow,float-divide-by-zero -fno-sanitize-recover=all \
+		-DDUALPI2_PLUGIN -Iinclude/uapi -Iiproute2-patch/tc -o $@ $(filter selftests/fuzz/%.c iproute2-patch/%.c,$^)
 
 fuzz-tc: build/fuzz/tc_line
-	build/fuzz/tc_line selftests/fuzz/corpus/tc
+	selftests/fuzz/tc_line.py
 
 install: all
 	scripts/dist/install.sh install build/module/sch_dualpi2.ko $(PLUGIN) '$(TCLIB)'

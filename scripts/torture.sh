@@ -103,7 +103,7 @@ step_race() {
 	DUALPI2_STORM_TWO=1 DUALPI2_STORM_MESSAGES=${STORM:-2000000} in_vm 6.1 "$python" selftests/fuzz/test_storm.py
 }
 step_frames() { DUALPI2_FUZZ_FRAMES=${FRAMES:-200000} in_vm debug "$python" selftests/fuzz/test_fuzz_packets.py; }
-step_lines() { DUALPI2_FUZZ_LINES=${LINES:-10000000} build/fuzz/tc_line selftests/fuzz/corpus/tc; }
+step_lines() { DUALPI2_FUZZ_LINES=${LINES:-10000000} selftests/fuzz/tc_line.py; }
 step_mutants() { "$python" selftests/unit/mutate.py --jobs 1; }
 step_flakes() {
 	local run program begun

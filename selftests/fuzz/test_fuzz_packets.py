@@ -5,13 +5,12 @@
 test_fuzz_packets.py - random damage to frames of known shapes, through a dualpi2 that marks all it may and one
 that drops all it may, each judged byte by byte where it comes out.
 
-Where the IP header of a damaged frame is, if it has one, says a parser of our own, hostile.outermost_ip(),
-written from the RFCs.  Frames go in by packet socket and packet ring, where what went in is known, and with
+A parser written from the RFCs, hostile.outermost_ip(), finds the IP header of a damaged frame.  Frames go in by packet socket and packet ring, where what went in is known, and with
 random virtio headers by a TAP device over a bridge, where a port without an AQM has the reference.
 
 The environment: DUALPI2_FUZZ_FRAMES (20000, all ways together), DUALPI2_FUZZ_SEED (1; the same seed makes
-the same frames).  A frame that fails is printed in hexadecimal, as files in corpus/packets hold
-them: virtio header or "-", then the frame.  The fuzzer of netlink messages is another program.
+the same frames).  A frame that fails is printed as corpus/packets.txt has it: virtio header or "-", then the frame,
+in hexadecimal.
 """
 import os
 import random
@@ -32,7 +31,7 @@ from packets import ECNS, ELSEWHERE, KINDS, MARK_ALL, MARK_ALL_L, MTU, START, Lo
 FRAMES = int(os.environ.get("DUALPI2_FUZZ_FRAMES") or "20000")
 SEED = os.environ.get("DUALPI2_FUZZ_SEED") or "1"
 BATCH = 400
-CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus/packets")
+CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus/packets.txt")
 ADDRESSES = 12      # bytes that stay: the receiver finds a frame by its source address
 TYPES = (ETH_P_8021Q, ETH_P_8021AD, ETH_P_IP, ETH_P_IPV6, ETH_P_ARP, ETH_P_MPLS, ETH_P_PPP_SES, 0, 46, 0x5FF, 0x600,
          0xFFFF)
@@ -47,13 +46,12 @@ class Mutator:
         self.seeds = [(hostile.NO_VNET, k.build(0, ecn)) for k in KINDS for ecn in ECNS]
         self.gso = [k.build(0, ecn, version) for k in GSO for version in k.versions
                     for ecn in (ECT1, NOT_ECT)]
-        for file in sorted(name for name in os.listdir(CORPUS) if name.endswith(".hex")):
-            with open(os.path.join(CORPUS, file), encoding="ascii") as text:
-                for line in text:
-                    if not line.startswith("#") and line.strip():
-                        head, frame = line.split()
-                        pair = (hostile.NO_VNET if head == "-" else bytes.fromhex(head), bytes.fromhex(frame))
-                        (self.seeds if head == "-" else self.gso).append(pair)
+        with open(CORPUS, encoding="ascii") as text:
+            for line in text:
+                if line.strip() and not line.startswith(("#", "==")):
+                    head, frame = line.split()
+                    pair = (hostile.NO_VNET if head == "-" else bytes.fromhex(head), bytes.fromhex(frame))
+                    (self.seeds if head == "-" else self.gso).append(pair)
 
     def damage(self, data):
         """One change anywhere behind the addresses."""
