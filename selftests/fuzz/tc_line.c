@@ -509,28 +509,38 @@ static size_t make_words(char *to, size_t size)
 		"18446744073709551616", "%s%n", "5\t", "help", "-65", "45,46", "0x2D,63,0", "1,1", ",1",
 	};
 	const char *word = below(40) ? words[below(ARRAY_SIZE(words))] : "help";
-	int o = option_with_value(word), len = snprintf(to, size, "%s\n", word);
+	int o = option_with_value(word), len = snprintf(to, size, "%s\n", word), tags;
 	uint64_t val;
 
+	for (tags = strcmp(word, "ether-vlan") ? 0 : below(4); tags; tags--)
+		len += snprintf(to + len, size - len, "%s\n", word);
 	if (o < 0 || !below(30))
 		return len;
 	o = o == OPTIONS ? O_TARGET : o;
 	val = (uint64_t)below(UINT32_MAX) << 16 >> below(48);
 	val = !below(4) ? (uint64_t)rules[o].min : !below(3) ? rules[o].max : val;
-	if (!below(4))
-		val += below(3) - 1;
-	if (below(4))
+	if (!below(3))
+		val += below(2) ? 1 : -1;
+	switch (below(4)) {
+	case 0:
+		len += snprintf(to + len, size - len, "%s", odd[below(ARRAY_SIZE(odd))]);
+		break;
+	case 1:
+		len += snprintf(to + len, size - len, below(3) ? "%u" : "%u.%u", below(5000), below(1000000));
+		break;
+	default:
 		return len + snprintf(to + len, size - len, "%lld%s\n", (long long)val,
 				      o == O_BANDWIDTH ? "bps" : "");
-	return len + snprintf(to + len, size - len, "%s%s\n", odd[below(ARRAY_SIZE(odd))],
-			      units[below(ARRAY_SIZE(units))]);
+	}
+	return len + snprintf(to + len, size - len, "%s\n", units[below(ARRAY_SIZE(units))]);
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned int seed)
 {
 	const uint8_t *end;
-	char new[200];
+	char new[600];
 	size_t at, len;
+	int n;
 
 	state = seed;
 	if (kind != LINE || !below(3))
@@ -538,7 +548,8 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned 
 	at = below(size + 1);
 	end = at < size ? memchr(data + at, '\n', size - at) : NULL;
 	at = end ? (size_t)(end - data) + 1 : size;
-	len = make_words(new, sizeof(new));
+	for (len = 0, n = below(3); len < sizeof(new) / 2 && n-- >= 0;)
+		len += make_words(new + len, sizeof(new) - len);
 	if (size + len > max || !below(4)) {	/* the end of the line goes, or all */
 		size = below(3) ? at : 0;
 		return size ?: LLVMFuzzerMutate(data, size, max);

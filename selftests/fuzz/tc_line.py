@@ -98,7 +98,7 @@ def CASE(kind):
         os.mkdir(found)
         unpack(seeds, kind)
         code, output = run(kind, work, "-max_len=4096", f"-seed={SEED}", f"-runs={count}", "-reload=0", "-use_cmp=0",
-                           found, seeds)
+                           "-len_control=0", found, seeds)
         if code:
             raise Failure(f"{fault(output)}\n{smaller(kind, work)}")
     inputs, taken = map(int, re.search(r"inputs:(\d+) accepted:(\d+)", output).groups())

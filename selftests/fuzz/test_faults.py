@@ -4,16 +4,16 @@
 """
 test_faults.py - every allocation fails once, and every packet buffer moves.
 
-For each operation the first fault-capable call of the kernel fails, then the second, and so on until
-the operation meets none any more (/proc/thread-self/fail-nth). Each time the operation succeeds, or it
-fails, says so, and leaves everything as it was; packets that are lost are counted; afterwards the same
-operation works. A half-made qdisc would show as one that cannot be added, deleted or unloaded.
+For each operation the first call of the kernel that can fail does so, then the second, and so on until the
+operation has no more of them (/proc/thread-self/fail-nth). Each time the operation succeeds, or it returns an
+error and leaves everything as it was; lost packets are counted; afterwards the same operation works. A
+half-made qdisc would show as one that cannot be added, deleted or unloaded.
 
-Where the kernel can (fail_skb_realloc, 6.13), the packet tests run again with a packet buffer that moves
-wherever it may move: a pointer into it that is kept too long is then a use after free, which KASAN reports.
+With fail_skb_realloc (6.13) the packet tests run again, and the kernel moves a packet's buffer wherever it may:
+a pointer into it that is kept too long is then a use after free, which KASAN reports.
 
-It needs a kernel with fault injection, which no distribution ships: scripts/debug-kernel.sh. What leaks is
-kmemleak's business; the machine asks it after each program (scripts/vm/init.sh).
+It needs a kernel with fault injection, which no distribution ships: scripts/debug-kernel.sh. kmemleak finds
+leaks: the machine reads it after each program (scripts/vm/init.sh).
 """
 import contextlib
 import os
@@ -35,10 +35,10 @@ DEBUG = "/sys/kernel/debug"
 FAIL_NTH = "/proc/thread-self/fail-nth"
 ECNS = (NOT_ECT, ECT1, ECT0, CE)
 UDP_SEGMENT = 103
-# Far more than any operation here needs: one that never comes to its end is an error.
+# More than any operation here needs: one that never ends is an error.
 MANY = 2000
 
-# No time passes in a sender's call: marked is what leaves more than one packet of its burst behind.
+# No time passes in a sender's call: a packet is marked if more than one packet of its burst is behind it.
 MARKING = {"step_thresh_pkts": 1}
 
 
@@ -60,7 +60,7 @@ def arm():
 
 
 def sweep(operation, restore):
-    """Run OPERATION once for each fault it can meet; RESTORE(result) checks and cleans up.
+    """Run operation() once for each fault it can meet; restore(nth, result) checks and cleans up.
 
     Returns how many faults there were. The file is open before, so that opening it meets none.
     """
@@ -359,8 +359,8 @@ def sums(st):
 
 @test("fail-nth", "R19")
 def gso_packet_with_each_allocation_failing_once_is_sent_or_counted():
-    """Segments are made while the packet is queued. One that cannot be made takes the whole packet with it,
-    and that is counted once; the sender has an error only for what it could not hand over.
+    """The packet is split when it is queued. If a segment cannot be made, the whole packet is dropped and counted
+    once; the sender has an error only for what it could not hand over.
     """
     arm()
     for qdiscs, parent in (((), "root"), (HTB, "1:10")):
@@ -416,7 +416,7 @@ def no_memory_in(function):
 @test("failslab", "clone isolation")
 def mark_of_a_clone_without_memory_for_its_header_leaves_it_unmarked_and_counted():
     """A filter mirrors each packet, so that its header is shared and must be copied to be marked. Where there
-    is no memory for that, the packet goes as it is, and mark_failed says so.
+    is no memory for that, the packet leaves unmarked, and mark_failed counts it.
     """
     arm()
     with Bed(*HTB) as bed:
@@ -447,7 +447,7 @@ def mark_of_a_clone_without_memory_for_its_header_leaves_it_unmarked_and_counted
 
 @contextlib.contextmanager
 def buffers_move():
-    """Each call after which a packet's data may be elsewhere, moves it."""
+    """Each call after which a packet's data may be elsewhere moves it."""
     knobs = f"{DEBUG}/fail_skb_realloc"
     if not os.path.isdir(knobs):
         raise lib.Skip("the kernel has no fail_skb_realloc (6.13)")

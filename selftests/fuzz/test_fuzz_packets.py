@@ -3,10 +3,11 @@
 # suite: check kernel=debug
 """
 test_fuzz_packets.py - random damage to frames of known shapes, through a dualpi2 that marks all it may and one
-that drops all it may, each judged byte by byte where it comes out.
+that drops all it may, each compared byte by byte where it comes out.
 
-A parser written from the RFCs, hostile.outermost_ip(), finds the IP header of a damaged frame.  Frames go in by packet socket and packet ring, where what went in is known, and with
-random virtio headers by a TAP device over a bridge, where a port without an AQM has the reference.
+A parser written from the RFCs, hostile.outermost_ip(), finds the IP header of a damaged frame. Frames go in by
+packet socket and packet ring, where what went in is known, and with random virtio headers by a TAP device over a
+bridge, where a port without an AQM has the reference.
 
 The environment: DUALPI2_FUZZ_FRAMES (20000, all ways together), DUALPI2_FUZZ_SEED (1; the same seed makes
 the same frames).  A frame that fails is printed as corpus/packets.txt has it: virtio header or "-", then the frame,

@@ -4,10 +4,10 @@
 """
 test_storm.py - storms of changes, replacements and namespaces while packets pass, at several counts.
 
-storm.c does the work and checks the accounts of dualpi2 as it goes; here are the trees it runs in,
-what their parents must show at the end, and the search for leaks: objects in the slabs between half of
-a run and its end, kmemleak where the kernel has it and it is on, the kernel's complaint about devices
-that do not go away, and the module, which must be removable after the last qdisc, and not before.
+storm.c does the work and checks the counters of dualpi2. Here are the trees it runs in, what their parents
+must show at the end, and the search for leaks: objects in the slabs between half of a run and its end,
+kmemleak where the kernel has it and it is on, the kernel's warning about devices that do not go away, and
+the module, which must be removable after the last qdisc, and not before.
 
 The environment: DUALPI2_STORM_MESSAGES, changes and replacements in all (40000 in user-mode Linux, else 14000);
 DUALPI2_STORM_NAMESPACES (1000, else 12); DUALPI2_STORM_SEED (1); DUALPI2_STORM_TWO, 1: a second thread, on the second
@@ -41,14 +41,14 @@ def count(which):
     return int(os.environ.get(name) or (LONG if lib.user_mode_linux() else SHORT)[which])
 
 
-def storm(netns, name, number, *words):
+def storm(netns, name, number, *options):
     """Run it to the end; returns what it counted."""
-    words = [lib.program("fuzz/storm"), *words, "--messages", str(number),
+    command = [lib.program("fuzz/storm"), *options, "--messages", str(number),
              "--seed", os.environ.get("DUALPI2_STORM_SEED", "1")]
-    if os.environ.get("DUALPI2_STORM_TWO") and words[1] != "netns":
-        words.append("--two")
+    if os.environ.get("DUALPI2_STORM_TWO") and options[0] != "netns":
+        command.append("--two")
     with lib.in_netns(netns):
-        process = subprocess.Popen(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     last = ""
     with process:
         for line in process.stderr:
@@ -65,8 +65,8 @@ def storm(netns, name, number, *words):
 
 
 def no_leak(found):
-    """Slabs count by pages, and what a CPU keeps for itself counts as in use: some objects in each of
-    some twenty slabs. What leaks with one request in a thousand shows in a run of a million.
+    """Slabs count by pages, and objects that a CPU keeps for itself count as in use: a few in each of twenty
+    slabs. A leak in one request of a thousand shows in a run of a million.
     """
     grown = found["objects_end"] - found["objects_half"]
     note(f"{grown} objects more after {found['since_half']} requests")
@@ -74,7 +74,7 @@ def no_leak(found):
 
 
 def no_complaint():
-    """Two scans, because what is on its way at the first one looks like a leak."""
+    """Two scans, because an object that is being passed on during the first one looks like a leak."""
     with open("/dev/kmsg", encoding="utf-8", errors="replace") as log:
         os.set_blocking(log.fileno(), False)
         with contextlib.suppress(BlockingIOError):
@@ -107,8 +107,7 @@ def storm_of_changes_under_CASE_accounts_agree(name):
     with Tree(name, "10mbit", words="dualpi2") as tree:
         found = storm(tree.netns, f"change-{name}", count(0) // PARTS, "change", *where(tree))
         tree.passed = name == "root"
-        # Twice at the end of each run, and as it goes.
-        expect(found["checks"] >= 2, "the accounts were not looked at")
+        expect(found["checks"] >= 2, "the counters were not checked")
         tree.check_empty()
     no_complaint()
 
@@ -130,7 +129,7 @@ def storm_of_replacements_under_CASE_leaves_nothing(name):
     with Tree(name, "10mbit", words="dualpi2") as tree:
         storm(tree.netns, f"replace-{name}", count(0) // PARTS, "replace", *where(tree))
         tree.check_empty()
-        # And it works.
+        # It still works.
         before = tree.delivered()[0]
         for _ in range(20):
             tree.mix.send(0, 200)
@@ -148,7 +147,7 @@ def storm_of_namespaces_that_end_under_traffic_leaves_nothing():
 
 @test("reliability 6")
 def storm_over_module_goes_and_comes():
-    """The last test: refused while there is a qdisc, possible after it, and what comes back works."""
+    """The last test: the module cannot be removed while there is a qdisc, can be after it, and works again."""
     with Tree("htb") as tree:
         for n in range(20):
             tree.mix.send(n % 4)
