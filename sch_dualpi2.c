@@ -66,7 +66,7 @@
 #include <net/sch_generic.h>
 #include <uapi/linux/dualpi2.h>
 #include <net/dualpi2.h>
-#include <glue/dualpi2_knob.h>
+#include <glue/dualpi2_options.h>
 #include <glue/dualpi2_packet.h>
 #include <compat/compat.h>
 
@@ -1411,118 +1411,12 @@ static struct sk_buff *dualpi2_peek(struct Qdisc *sch)
 	return skb;
 }
 
-#define DUALPI2_KNOB_WITH(_zero, ...)					\
-	DUALPI2_KNOB_OF("dualpi2", struct dualpi2_config, _zero, __VA_ARGS__)
-
-#define DUALPI2_KNOB(...)		DUALPI2_KNOB_WITH(false, __VA_ARGS__)
-#define DUALPI2_KNOB_OR_ZERO(...)	DUALPI2_KNOB_WITH(true, __VA_ARGS__)
-
 static const struct dualpi2_knob dualpi2_knobs[TCA_DUALPI2_MAX + 1] = {
-	[TCA_DUALPI2_LIMIT] =
-		DUALPI2_KNOB(limit_pkts, DUALPI2_LIMIT_PKTS_MIN, U32_MAX,
-			     "limit", "at least 1 packet"),
-	[TCA_DUALPI2_MEMORY_LIMIT] =
-		DUALPI2_KNOB(memory_limit_bytes, DUALPI2_MEMORY_LIMIT_MIN,
-			     U32_MAX, "memlimit", "at least 1 byte"),
-	[TCA_DUALPI2_TARGET] =
-		DUALPI2_KNOB(target_us, DUALPI2_TARGET_US_MIN,
-			     DUALPI2_TARGET_US_MAX,
-			     "target", "1 us to 4294967 us"),
-	[TCA_DUALPI2_TUPDATE] =
-		DUALPI2_KNOB(tupdate_us, DUALPI2_TUPDATE_US_MIN,
-			     DUALPI2_TUPDATE_US_MAX,
-			     "tupdate", "100 us to 4294967 us"),
-	[TCA_DUALPI2_ALPHA] =
-		DUALPI2_KNOB(alpha, DUALPI2_GAIN_MIN, DUALPI2_GAIN_MAX,
-			     "alpha", "1/256 Hz to (2^31 - 1)/256 Hz"),
-	[TCA_DUALPI2_BETA] =
-		DUALPI2_KNOB(beta, DUALPI2_GAIN_MIN, DUALPI2_GAIN_MAX,
-			     "beta", "1/256 Hz to (2^31 - 1)/256 Hz"),
-	[TCA_DUALPI2_STEP_THRESH_PKTS] =
-		DUALPI2_KNOB(step_thresh_pkts, DUALPI2_STEP_THRESH_PKTS_MIN,
-			     DUALPI2_STEP_THRESH_PKTS_MAX,
-			     "step_thresh", "1 to 4294967294 packets"),
-	[TCA_DUALPI2_STEP_THRESH_US] =
-		DUALPI2_KNOB(step_thresh_us, 0, DUALPI2_STEP_THRESH_US_MAX,
-			     "step_thresh", "at most 4294967 us"),
-	[TCA_DUALPI2_MIN_QLEN_STEP] =
-		DUALPI2_KNOB(min_qlen_step_pkts, 0, U32_MAX,
-			     "min_qlen_step", "a number of packets"),
-	[TCA_DUALPI2_COUPLING] =
-		DUALPI2_KNOB(coupling, DUALPI2_COUPLING_MIN,
-			     DUALPI2_COUPLING_MAX,
-			     "coupling_factor", "1 to 255"),
-	[TCA_DUALPI2_DROP_OVERLOAD] =
-		DUALPI2_KNOB(drop_overload, 0, TCA_DUALPI2_DROP_OVERLOAD_MAX,
-			     "drop_overload",
-			     "0 (overflow) or 1 (drop_on_overload)"),
-	[TCA_DUALPI2_DROP_EARLY] =
-		DUALPI2_KNOB(drop_early, 0, TCA_DUALPI2_DROP_EARLY_MAX,
-			     "drop_early",
-			     "0 (drop_dequeue) or 1 (drop_enqueue)"),
-	[TCA_DUALPI2_C_PROTECTION] =
-		DUALPI2_KNOB(c_protection_pct, 0, DUALPI2_C_PROTECTION_MAX,
-			     "classic_protection", "0 to 100 percent"),
-	[TCA_DUALPI2_ECN_MASK] =
-		DUALPI2_KNOB(ecn_mask, TC_DUALPI2_ECN_MASK_L4S_ECT,
-			     TCA_DUALPI2_ECN_MASK_MAX, "ecn_mask",
-			     "1 (l4s_ect), 2 (cla_ect) or 3 (any_ect)"),
-	[TCA_DUALPI2_SPLIT_GSO] =
-		DUALPI2_KNOB(split_gso, 0, TCA_DUALPI2_SPLIT_GSO_MAX,
-			     "split_gso", "0 or 1"),
+	DUALPI2_KNOBS
 };
 
 static const struct dualpi2_knob dualpi2_ext_knobs[TCA_DUALPI2_EXT_MAX + 1] = {
-	[TCA_DUALPI2_EXT_L4S] = DUALPI2_KNOB(l4s, 0, 1, "l4s", "0 or 1"),
-	[TCA_DUALPI2_EXT_RAMP_US] =
-		DUALPI2_KNOB(ramp_us, 0, DUALPI2_RAMP_US_MAX,
-			     "ramp", "at most 4294967 us"),
-	[TCA_DUALPI2_EXT_SIGNAL] =
-		DUALPI2_KNOB(signal, 0, TC_DUALPI2_SIGNAL_MAX,
-			     "signal", "0 (recur) or 1 (random)"),
-	[TCA_DUALPI2_EXT_P_CMAX] =
-		DUALPI2_KNOB(p_cmax_pct, 0, DUALPI2_P_CMAX_PCT_MAX,
-			     "p_cmax", "0 (1/k^2) to 100 percent"),
-	[TCA_DUALPI2_EXT_HIST_C] =
-		DUALPI2_KNOB(hist_c_us, DUALPI2_HIST_US_MIN,
-			     DUALPI2_HIST_US_MAX,
-			     "hist_c", "1 us to 16384 us"),
-	[TCA_DUALPI2_EXT_HIST_L] =
-		DUALPI2_KNOB(hist_l_us, DUALPI2_HIST_US_MIN,
-			     DUALPI2_HIST_US_MAX,
-			     "hist_l", "1 us to 16384 us"),
-	[TCA_DUALPI2_EXT_REPORT] =
-		DUALPI2_KNOB_OR_ZERO(report_us, DUALPI2_REPORT_US_MIN, U32_MAX,
-				     "overload_report",
-				     "0, or at least 100000 us"),
-	[TCA_DUALPI2_EXT_BANDWIDTH] =
-		DUALPI2_KNOB_OR_ZERO(bandwidth, DUALPI2_BANDWIDTH_MIN,
-				     DUALPI2_BANDWIDTH_MAX, "bandwidth",
-				     "0 (unlimited), or 1000 to 125000000000 bytes/s"),
-	[TCA_DUALPI2_EXT_FRAMING] =
-		DUALPI2_KNOB(framing, 0, TC_DUALPI2_FRAMING_MAX, "framing",
-			     "0 (raw), 1 (noatm), 2 (atm) or 3 (ptm)"),
-	[TCA_DUALPI2_EXT_OVERHEAD] =
-		DUALPI2_KNOB(overhead_bytes, DUALPI2_OVERHEAD_MIN,
-			     DUALPI2_OVERHEAD_MAX,
-			     "overhead", "-64 to 256 bytes"),
-	[TCA_DUALPI2_EXT_MPU] =
-		DUALPI2_KNOB(mpu_bytes, 0, DUALPI2_MPU_MAX,
-			     "mpu", "at most 256 bytes"),
-	[TCA_DUALPI2_EXT_INGRESS] =
-		DUALPI2_KNOB(ingress, 0, 1, "ingress", "0 or 1"),
-	[TCA_DUALPI2_EXT_NQB] = {
-		.len = sizeof(u64),
-		.offset = offsetof(struct dualpi2_config, nqb),
-		.is_any = true,
-		.length = "dualpi2: attribute of wrong length: nqb",
-		.twice = "dualpi2: attribute given twice: nqb",
-	},
-	[TCA_DUALPI2_EXT_BURST_MAX] =
-		DUALPI2_KNOB(burst_max_us, 0, DUALPI2_BURST_MAX_US_MAX,
-			     "burst_max", "at most 100000 us"),
-	[TCA_DUALPI2_EXT_BYPASS] =
-		DUALPI2_KNOB(bypass, 0, 1, "bypass", "0 or 1"),
+	DUALPI2_EXT_KNOBS
 };
 
 static const struct dualpi2_knobs dualpi2_options = {
@@ -1541,17 +1435,6 @@ static const struct dualpi2_knobs dualpi2_extension = {
 	.left_over = "dualpi2: bytes left over after the attributes",
 };
 
-/* The messages name these, the algorithm defines them. */
-static_assert(DUALPI2_LIMIT_PKTS_MIN == 1 && DUALPI2_MEMORY_LIMIT_MIN == 1);
-static_assert(DUALPI2_TIME_MAX_US == 4294967 && DUALPI2_TARGET_US_MIN == 1);
-static_assert(DUALPI2_TUPDATE_US_MIN == 100 && DUALPI2_COUPLING_MAX == 255);
-static_assert(DUALPI2_GAIN_MIN == 1 && DUALPI2_GAIN_MAX == S32_MAX);
-static_assert(DUALPI2_P_CMAX_PCT_MAX == 100 && DUALPI2_HIST_US_MIN == 1 &&
-	      DUALPI2_HIST_US_MAX == 16384 && DUALPI2_REPORT_US_MIN == 100000);
-static_assert(DUALPI2_BANDWIDTH_MIN == 1000 &&
-	      DUALPI2_BANDWIDTH_MAX == 125000000000ULL &&
-	      DUALPI2_OVERHEAD_MIN == -64 && DUALPI2_OVERHEAD_MAX == 256 &&
-	      DUALPI2_MPU_MAX == 256 && DUALPI2_BURST_MAX_US_MAX == 100000);
 static_assert(DUALPI2_FRAMING_RAW == (int)TC_DUALPI2_FRAMING_RAW &&
 	      DUALPI2_FRAMING_NOATM == (int)TC_DUALPI2_FRAMING_NOATM &&
 	      DUALPI2_FRAMING_ATM == (int)TC_DUALPI2_FRAMING_ATM &&
@@ -1906,55 +1789,27 @@ static void dualpi2_destroy(struct Qdisc *sch)
 	tcf_block_put(q->block);
 }
 
+/* What is in effect takes the place of what follows from other options. */
 static int dualpi2_dump(struct Qdisc *sch, struct sk_buff *skb)
 {
 	const struct dualpi2_sched_data *q = qdisc_priv(sch);
-	const struct dualpi2_config *cfg = &q->config;
+	struct dualpi2_config cfg = q->config;
 	struct nlattr *opts, *ext;
+
+	cfg.limit_pkts = READ_ONCE(q->limit_pkts);
+	cfg.memory_limit_bytes = READ_ONCE(q->memory_limit);
+	cfg.ramp_us = dualpi2_ramp_us(&q->config);
 
 	opts = nla_nest_start_noflag(skb, TCA_OPTIONS);
 	if (!opts)
 		return -EMSGSIZE;
-	if (nla_put_u32(skb, TCA_DUALPI2_LIMIT, READ_ONCE(q->limit_pkts)) ||
-	    nla_put_u32(skb, TCA_DUALPI2_MEMORY_LIMIT,
-			READ_ONCE(q->memory_limit)) ||
-	    nla_put_u32(skb, TCA_DUALPI2_TARGET, cfg->target_us) ||
-	    nla_put_u32(skb, TCA_DUALPI2_TUPDATE, cfg->tupdate_us) ||
-	    nla_put_u32(skb, TCA_DUALPI2_ALPHA, cfg->alpha) ||
-	    nla_put_u32(skb, TCA_DUALPI2_BETA, cfg->beta) ||
-	    (cfg->step_thresh_pkts ?
-	     nla_put_u32(skb, TCA_DUALPI2_STEP_THRESH_PKTS,
-			 cfg->step_thresh_pkts) :
-	     nla_put_u32(skb, TCA_DUALPI2_STEP_THRESH_US,
-			 cfg->step_thresh_us)) ||
-	    nla_put_u32(skb, TCA_DUALPI2_MIN_QLEN_STEP,
-			cfg->min_qlen_step_pkts) ||
-	    nla_put_u8(skb, TCA_DUALPI2_COUPLING, cfg->coupling) ||
-	    nla_put_u8(skb, TCA_DUALPI2_DROP_OVERLOAD, cfg->drop_overload) ||
-	    nla_put_u8(skb, TCA_DUALPI2_DROP_EARLY, cfg->drop_early) ||
-	    nla_put_u8(skb, TCA_DUALPI2_C_PROTECTION, cfg->c_protection_pct) ||
-	    nla_put_u8(skb, TCA_DUALPI2_ECN_MASK, cfg->ecn_mask) ||
-	    nla_put_u8(skb, TCA_DUALPI2_SPLIT_GSO, cfg->split_gso))
+	if (dualpi2_put_knobs(skb, &dualpi2_options, &cfg,
+			      cfg.step_thresh_pkts ?
+			      TCA_DUALPI2_STEP_THRESH_US :
+			      TCA_DUALPI2_STEP_THRESH_PKTS))
 		goto too_long;
-
 	ext = nla_nest_start(skb, TCA_DUALPI2_EXT);
-	if (!ext ||
-	    nla_put_u8(skb, TCA_DUALPI2_EXT_L4S, cfg->l4s) ||
-	    nla_put_u32(skb, TCA_DUALPI2_EXT_RAMP_US, dualpi2_ramp_us(cfg)) ||
-	    nla_put_u8(skb, TCA_DUALPI2_EXT_SIGNAL, cfg->signal) ||
-	    nla_put_u8(skb, TCA_DUALPI2_EXT_P_CMAX, cfg->p_cmax_pct) ||
-	    nla_put_u32(skb, TCA_DUALPI2_EXT_HIST_C, cfg->hist_c_us) ||
-	    nla_put_u32(skb, TCA_DUALPI2_EXT_HIST_L, cfg->hist_l_us) ||
-	    nla_put_u32(skb, TCA_DUALPI2_EXT_REPORT, cfg->report_us) ||
-	    nla_put(skb, TCA_DUALPI2_EXT_BANDWIDTH, sizeof(cfg->bandwidth),
-		    &cfg->bandwidth) ||
-	    nla_put_u8(skb, TCA_DUALPI2_EXT_FRAMING, cfg->framing) ||
-	    nla_put_s32(skb, TCA_DUALPI2_EXT_OVERHEAD, cfg->overhead_bytes) ||
-	    nla_put_u32(skb, TCA_DUALPI2_EXT_MPU, cfg->mpu_bytes) ||
-	    nla_put_u8(skb, TCA_DUALPI2_EXT_INGRESS, cfg->ingress) ||
-	    nla_put(skb, TCA_DUALPI2_EXT_NQB, sizeof(cfg->nqb), &cfg->nqb) ||
-	    nla_put_u32(skb, TCA_DUALPI2_EXT_BURST_MAX, cfg->burst_max_us) ||
-	    nla_put_u8(skb, TCA_DUALPI2_EXT_BYPASS, cfg->bypass))
+	if (!ext || dualpi2_put_knobs(skb, &dualpi2_extension, &cfg, 0))
 		goto too_long;
 	nla_nest_end(skb, ext);
 	return nla_nest_end(skb, opts);

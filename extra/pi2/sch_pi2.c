@@ -250,21 +250,21 @@ static struct sk_buff *pi2_dequeue(struct Qdisc *sch)
 
 static const struct dualpi2_knob pi2_knobs[TCA_PI2_MAX + 1] = {
 	[TCA_PI2_LIMIT] =
-		PI2_KNOB(limit_pkts, DUALPI2_LIMIT_PKTS_MIN, U32_MAX,
+		PI2_KNOB(limit_pkts, DUALPI2_LIMIT_MIN, U32_MAX,
 			 "limit", "at least 1 packet"),
 	[TCA_PI2_TARGET] =
-		PI2_KNOB(target_us, DUALPI2_TARGET_US_MIN,
-			 DUALPI2_TARGET_US_MAX,
+		PI2_KNOB(target_us, DUALPI2_TARGET_MIN,
+			 DUALPI2_TARGET_MAX,
 			 "target", "1 us to 4294967 us"),
 	[TCA_PI2_TUPDATE] =
-		PI2_KNOB(tupdate_us, DUALPI2_TUPDATE_US_MIN,
-			 DUALPI2_TUPDATE_US_MAX,
+		PI2_KNOB(tupdate_us, DUALPI2_TUPDATE_MIN,
+			 DUALPI2_TUPDATE_MAX,
 			 "tupdate", "100 us to 4294967 us"),
 	[TCA_PI2_ALPHA] =
-		PI2_KNOB(alpha, DUALPI2_GAIN_MIN, DUALPI2_GAIN_MAX,
+		PI2_KNOB(alpha, DUALPI2_ALPHA_MIN, DUALPI2_GAIN_MAX,
 			 "alpha", "1/256 Hz to (2^31 - 1)/256 Hz"),
 	[TCA_PI2_BETA] =
-		PI2_KNOB(beta, DUALPI2_GAIN_MIN, DUALPI2_GAIN_MAX,
+		PI2_KNOB(beta, DUALPI2_ALPHA_MIN, DUALPI2_GAIN_MAX,
 			 "beta", "1/256 Hz to (2^31 - 1)/256 Hz"),
 	[TCA_PI2_COUPLING] =
 		PI2_KNOB(coupling, DUALPI2_COUPLING_MIN, DUALPI2_COUPLING_MAX,
@@ -283,9 +283,9 @@ static const struct dualpi2_knobs pi2_options = {
 };
 
 /* The messages name these, the algorithm defines them. */
-static_assert(DUALPI2_LIMIT_PKTS_MIN == 1 && DUALPI2_TARGET_US_MIN == 1);
-static_assert(DUALPI2_TIME_MAX_US == 4294967 && DUALPI2_TUPDATE_US_MIN == 100);
-static_assert(DUALPI2_GAIN_MIN == 1 && DUALPI2_GAIN_MAX == S32_MAX);
+static_assert(DUALPI2_LIMIT_MIN == 1 && DUALPI2_TARGET_MIN == 1);
+static_assert(DUALPI2_TIME_MAX_US == 4294967 && DUALPI2_TUPDATE_MIN == 100);
+static_assert(DUALPI2_ALPHA_MIN == 1 && DUALPI2_GAIN_MAX == S32_MAX);
 static_assert(DUALPI2_COUPLING_MIN == 1 && DUALPI2_COUPLING_MAX == 255);
 static_assert(DUALPI2_SIGNAL_RANDOM == (int)TC_PI2_SIGNAL_RANDOM);
 static_assert(sizeof(struct pi2_config) <= U8_MAX);

@@ -19,10 +19,9 @@
  * @len: its length in bytes, 1, 4 or 8; 0: no knob
  * @offset: of the number in the configuration, of the same length
  * @or_zero: 0 is in range, too
- * @is_any: of 8 bytes any number is in range
  * @min: least value; below 0: the number is signed, of 4 bytes
  * @max: greatest value
- * @range: what a user is told who left the range
+ * @range: what a user is told who left the range; NULL: any number is in range
  * @length: who sent another length
  * @twice: who sent it twice
  */
@@ -30,7 +29,6 @@ struct dualpi2_knob {
 	u8 len;
 	u8 offset;
 	bool or_zero;
-	bool is_any;
 	s64 min;
 	s64 max;
 	const char *range;
@@ -60,13 +58,19 @@ struct dualpi2_knobs {
 static_assert(sizeof(bool) == 1);
 
 #define DUALPI2_KNOB_OF(_who, _config, _zero, _member, _min, _max, _name,	\
-			_range) {					\
+			_range)						\
+	DUALPI2_KNOB_WITH(_who, _config, _zero, _member, _min, _max, _name,	\
+			  _who ": " _name " must be " _range)
+
+/* The same with the whole message, or NULL. */
+#define DUALPI2_KNOB_WITH(_who, _config, _zero, _member, _min, _max, _name,	\
+			  _text) {					\
 	.len = sizeof(((_config *)0)->_member),				\
 	.offset = offsetof(_config, _member),				\
 	.or_zero = (_zero),						\
 	.min = (_min),							\
 	.max = (_max),							\
-	.range = _who ": " _name " must be " _range,			\
+	.range = (_text),						\
 	.length = _who ": attribute of wrong length: " _name,		\
 	.twice = _who ": attribute given twice: " _name,		\
 }
@@ -103,7 +107,7 @@ static inline int dualpi2_parse_knob(const struct nlattr *attr,
 	else
 		value = knob->min < 0 ? (u64)nla_get_s32(attr) :
 					nla_get_u32(attr);
-	if (knob->is_any)
+	if (!knob->range)
 		in_range = true;
 	else if (knob->min < 0)
 		in_range = (s64)value >= knob->min && (s64)value <= knob->max;
@@ -157,6 +161,23 @@ static inline int dualpi2_parse_knobs(const struct nlattr *nest,
 	}
 	if (rem > 0)
 		return dualpi2_refuse(extack, nest, of->left_over);
+	return 0;
+}
+
+/* Dump the numbers of one nest, by type, apart from the type @omit; 0: all. */
+static inline int dualpi2_put_knobs(struct sk_buff *skb,
+				    const struct dualpi2_knobs *of,
+				    const void *cfg, int omit)
+{
+	const struct dualpi2_knob *knob;
+	int type;
+
+	for (type = 1; type <= of->max; type++) {
+		knob = &of->knobs[type];
+		if (knob->len && type != omit &&
+		    nla_put(skb, type, knob->len, cfg + knob->offset))
+			return -EMSGSIZE;
+	}
 	return 0;
 }
 

@@ -29,41 +29,8 @@
 /* Every time is held in u32 nanoseconds, hence at most 4.29 s. */
 #define DUALPI2_TIME_MAX_US		(U32_MAX / DUALPI2_NS_PER_US)
 
-/* Each knob: default, least and greatest value, in the unit of the netlink ABI.
- * The gains are in 1/256 Hz: 41 is 0.16 Hz and 819 is 3.2 Hz (DualPI2 paper,
- * table I).
- */
-#define DUALPI2_LIMIT_PKTS_DEF		10000U
-#define DUALPI2_LIMIT_PKTS_MIN		1U
-#define DUALPI2_MEMORY_LIMIT_MIN	1U
-#define DUALPI2_TARGET_US_DEF		15000U
-#define DUALPI2_TARGET_US_MIN		1U
-#define DUALPI2_TARGET_US_MAX		DUALPI2_TIME_MAX_US
-#define DUALPI2_TUPDATE_US_DEF		16000U
-#define DUALPI2_TUPDATE_US_MIN		100U
-#define DUALPI2_TUPDATE_US_MAX		DUALPI2_TIME_MAX_US
-#define DUALPI2_ALPHA_DEF		41U
-#define DUALPI2_BETA_DEF		819U
-#define DUALPI2_GAIN_MIN		1U
-#define DUALPI2_GAIN_MAX		((1U << 31) - 1)
-#define DUALPI2_STEP_THRESH_US_DEF	1000U
-#define DUALPI2_STEP_THRESH_US_MAX	DUALPI2_TIME_MAX_US
-#define DUALPI2_STEP_THRESH_PKTS_MIN	1U
-#define DUALPI2_STEP_THRESH_PKTS_MAX	(U32_MAX - 1)
-#define DUALPI2_RAMP_US_MAX		DUALPI2_TIME_MAX_US
-#define DUALPI2_COUPLING_DEF		2U
-#define DUALPI2_COUPLING_MIN		1U
-#define DUALPI2_COUPLING_MAX		255U
-#define DUALPI2_C_PROTECTION_DEF	10U
-#define DUALPI2_C_PROTECTION_MAX	100U
-
-#define DUALPI2_P_CMAX_PCT_MAX		100U
-#define DUALPI2_HIST_C_US_DEF		64U
-#define DUALPI2_HIST_L_US_DEF		8U
-#define DUALPI2_HIST_US_MIN		1U
-#define DUALPI2_HIST_US_MAX		16384U
-#define DUALPI2_REPORT_US_DEF		1000000U
-#define DUALPI2_REPORT_US_MIN		100000U
+/* The default gains are 0.16 Hz and 3.2 Hz (DualPI2 paper, table I). */
+#define DUALPI2_GAIN_MAX		DUALPI2_ALPHA_MAX
 
 /* Default limits where the rate is known: the time below at this rate, counted in
  * packets of the minimum size, and twice the bytes as memory, because a packet
@@ -602,26 +569,7 @@ static inline u64 dualpi2_over_k_square_q32(const struct dualpi2_params *p,
  */
 static inline void dualpi2_config_init(struct dualpi2_config *cfg)
 {
-	*cfg = (struct dualpi2_config) {
-		.limit_pkts = DUALPI2_LIMIT_PKTS_DEF,
-		.target_us = DUALPI2_TARGET_US_DEF,
-		.tupdate_us = DUALPI2_TUPDATE_US_DEF,
-		.alpha = DUALPI2_ALPHA_DEF,
-		.beta = DUALPI2_BETA_DEF,
-		.step_thresh_us = DUALPI2_STEP_THRESH_US_DEF,
-		.coupling = DUALPI2_COUPLING_DEF,
-		.c_protection_pct = DUALPI2_C_PROTECTION_DEF,
-		.ecn_mask = DUALPI2_MASK_ECT1,
-		.signal = DUALPI2_SIGNAL_RECUR,
-		.hist_c_us = DUALPI2_HIST_C_US_DEF,
-		.hist_l_us = DUALPI2_HIST_L_US_DEF,
-		.report_us = DUALPI2_REPORT_US_DEF,
-		.burst_max_us = DUALPI2_BURST_MAX_US_DEF,
-		.nqb = DUALPI2_NQB_DEF,
-		.drop_overload = true,
-		.split_gso = true,
-		.l4s = true,
-	};
+	*cfg = (struct dualpi2_config) { DUALPI2_DEFAULTS };
 }
 
 /**
@@ -1629,7 +1577,7 @@ static inline u32 dualpi2_highest_bit(u64 number)
 
 /**
  * dualpi2_hist_shift() - unit of a histogram
- * @us: width of the first buckets, DUALPI2_HIST_US_MIN..DUALPI2_HIST_US_MAX
+ * @us: width of the first buckets, DUALPI2_HIST_C_MIN..DUALPI2_HIST_C_MAX
  *
  * Return: logarithm to base 2 of the least power of two that is not below @us,
  * in ns: 10..24.

@@ -11,20 +11,11 @@
 #ifndef _NET_DUALPI2_LINK_H
 #define _NET_DUALPI2_LINK_H
 
+#include <net/dualpi2_options.h>
 #include <net/dualpi2_seam.h>
 
 #define DUALPI2_NS_PER_MS		1000000U
 #define DUALPI2_NS_PER_SEC		1000000000U
-
-/* 8 kbit/s to 1 Tbit/s. */
-#define DUALPI2_BANDWIDTH_MIN		1000U
-#define DUALPI2_BANDWIDTH_MAX		125000000000ULL
-#define DUALPI2_OVERHEAD_MIN		(-64)
-#define DUALPI2_OVERHEAD_MAX		256
-#define DUALPI2_MPU_MAX			256U
-#define DUALPI2_NQB_DEF			(1ULL << 45)	/* RFC 9956 */
-#define DUALPI2_BURST_MAX_US_DEF	0U
-#define DUALPI2_BURST_MAX_US_MAX	100000U
 
 /* Lengths beyond this count as this: at the least rate, 2^20 ns per byte, the
  * time of such a packet is 2^42 ns, and 2^62 in units of 2^-20 ns.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The options of dualpi2, for tests that go through all of them: read from the sources of the module.
+"""The options of dualpi2, for tests that go through all of them: from the list of options (option_list.py).
 
     OPTIONS["target"]       Option(name="target", ext=False, number=3, format="I", least=1, greatest=4294967,
                             default=15000, or_zero=False, word="target", range="1 us to 4294967 us")
@@ -11,10 +11,10 @@ follows from other options.  Tests of the ranges themselves need a table that do
 net/test_netlink.py, which fails if this one differs.
 """
 
-import re
 import struct
 from collections import namedtuple
 
+import option_list
 from netlink import EXT_KNOBS, KNOBS, Header
 
 Option = namedtuple("Option", "name ext number format least greatest default or_zero word range")
@@ -42,25 +42,36 @@ def some_value(rng, option):
     return int(low + (high - low) * rng.random() ** 4)
 
 
+def _range(row):
+    """As the messages have it."""
+    if row.macro == "CHOICE":
+        return row.range
+    low, high, unit = row.min, row.max, row.unit
+    return {
+        "FROM_TO": f"{low}{unit} to {high}{unit}", "TO": f"{low} to {high}{unit}",
+        "AT_MOST": f"at most {high}{unit}", "AT_LEAST": f"at least {low}{unit}",
+        "ZERO_OR_AT_LEAST": f"0, or at least {low}{unit}",
+        "UNLIMITED_OR_TO": f"0 (unlimited), or {low} to {high}{unit}",
+        "TEXT": unit, "ANY": None}[row.range]
+
+
 def _options():
-    source = Header("include/uapi/linux/dualpi2.h", "include/net/dualpi2_link.h", "include/net/dualpi2.h",
-                    "sch_dualpi2.c")
-    init = re.search(r"void dualpi2_config_init\(.*?\n\}", source.code, re.S)[0]
-    defaults = {member: source.number(value) for member, value in re.findall(r"\.(\w+) = (.*?),\n", init)}
-    derived = re.findall(r"bool (\w+)_is_set;", source.code)
-    rows = {(bool(ext), source.number(f"TCA_DUALPI2_{ext}{place}")): row for ext, place, *row in re.findall(
-        r'\[TCA_DUALPI2_(EXT_)?(\w+)\] =\s+'
-        r'DUALPI2_KNOB(_OR_ZERO)?\((\w+),\s+(\S+),\s+(\S+),\s+"(\w+)",\s+"(.*?)"\)', source.code)}
-    for ext, knobs in ((False, KNOBS), (True, EXT_KNOBS)):
-        for name, (number, form) in knobs.items():
-            # The one without a row is a set of bits, of which any is good.
-            or_zero, member, least, greatest, word, text = rows.pop(
-                (ext, number), ("", name, "0", "U64_MAX", name, None))
-            option = Option(name, ext, number, form, source.number(least), source.number(greatest),
-                            defaults.get(member, 0), bool(or_zero), word, text)
-            is_derived = name.removesuffix("_us") in derived or not option.least <= option.default <= option.greatest
-            yield name, option._replace(default=None) if is_derived and not or_zero else option
-    assert not rows, f"options that are not in the header: {rows}"
+    source = Header(option_list.PATH)
+    for row in option_list.rows(source.text):
+        if row.macro not in ("VALUE", "CHOICE"):
+            continue
+        name = {"REPORT": "overload_report"}.get(row.attr, row.attr.lower())
+        number, form = (EXT_KNOBS if row.ext else KNOBS)[name]
+        value = row.macro == "VALUE"
+        least, greatest, default = (source.number(text) for text in (row.min, row.max, row.default))
+        if value and row.kind == "DSCPS":
+            greatest = (2 << greatest) - 1
+        or_zero = value and row.zero in ("ALLOWED", "KEYWORD")
+        if name in ("limit", "memory_limit", "ramp_us") or not (least <= default <= greatest or or_zero):
+            default = None
+        yield name, Option(name, row.ext, number, form, least, greatest, default, or_zero, row.word, _range(row))
 
 
-OPTIONS = dict(_options())
+# In the order of their numbers.
+OPTIONS = dict(sorted(_options(), key=lambda item: item[1][1:3]))
+assert OPTIONS.keys() == KNOBS.keys() | EXT_KNOBS.keys(), "the list of options and the attributes differ"

@@ -197,16 +197,16 @@ UNIT_TEST(delay_new_edges_begin_anew)
 
 UNIT_TEST(delay_unit_is_the_next_power_of_two)
 {
-	for (u32 us = DUALPI2_HIST_US_MIN; us <= DUALPI2_HIST_US_MAX; us++) {
+	for (u32 us = DUALPI2_HIST_C_MIN; us <= DUALPI2_HIST_C_MAX; us++) {
 		u64 unit = 1ULL << dualpi2_hist_shift(us);
 
 		CHECK(unit >= us * 1000ULL && unit / 2 < us * 1000ULL,
 		      "%u us: %llu ns", us, (ull)unit);
 	}
-	CHECK_EQ(dualpi2_hist_shift(DUALPI2_HIST_L_US_DEF), 13);
-	CHECK_EQ(dualpi2_hist_shift(DUALPI2_HIST_C_US_DEF), 16);
-	CHECK_EQ(dualpi2_hist_shift(DUALPI2_HIST_US_MIN), 10);
-	CHECK_EQ(dualpi2_hist_shift(DUALPI2_HIST_US_MAX), 24);
+	CHECK_EQ(dualpi2_hist_shift(DUALPI2_HIST_L_DEF), 13);
+	CHECK_EQ(dualpi2_hist_shift(DUALPI2_HIST_C_DEF), 16);
+	CHECK_EQ(dualpi2_hist_shift(DUALPI2_HIST_C_MIN), 10);
+	CHECK_EQ(dualpi2_hist_shift(DUALPI2_HIST_C_MAX), 24);
 }
 
 UNIT_TEST(delay_square_root_of_a_probability_is_the_least)

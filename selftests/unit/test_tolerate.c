@@ -111,7 +111,7 @@ UNIT_TEST(tolerate_no_bursts_with_a_step_in_packets)
 	cfg.burst_max_us = 0;
 	p = unit_params(&cfg);
 	CHECK_EQ(p.burst_max_ns, 0);
-	cfg.burst_max_us = DUALPI2_BURST_MAX_US_MAX;
+	cfg.burst_max_us = DUALPI2_BURST_MAX_MAX;
 	p = unit_params(&cfg);
 	CHECK_EQ(p.burst_max_ns, 100 * MS);
 }
