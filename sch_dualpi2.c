@@ -5,7 +5,7 @@
  * This file binds the algorithm to the kernel: classification, the two queues,
  * accounts, netlink.  It owns the clock and the random numbers.  What is decided,
  * and by which formula, is in include/net/dualpi2.h, how a packet is read and
- * marked in include/glue/dualpi2_packet.h.
+ * marked in include/qdisc/packet.h.
  *
  * There is no timer.  The PI controller is updated by the first dequeue after
  * tupdate, and makes up for idle time at the first enqueue into empty queues,
@@ -66,8 +66,8 @@
 #include <net/sch_generic.h>
 #include <uapi/linux/dualpi2.h>
 #include <net/dualpi2.h>
-#include <glue/dualpi2_options.h>
-#include <glue/dualpi2_packet.h>
+#include <qdisc/dualpi2_options.h>
+#include <qdisc/packet.h>
 #include <compat/compat.h>
 
 #define CREATE_TRACE_POINTS
@@ -1411,16 +1411,16 @@ static struct sk_buff *dualpi2_peek(struct Qdisc *sch)
 	return skb;
 }
 
-static const struct dualpi2_knob dualpi2_knobs[TCA_DUALPI2_MAX + 1] = {
-	DUALPI2_KNOBS
+static const struct dualpi2_attr_spec dualpi2_attr_specs[TCA_DUALPI2_MAX + 1] = {
+	DUALPI2_ATTR_SPECS
 };
 
-static const struct dualpi2_knob dualpi2_ext_knobs[TCA_DUALPI2_EXT_MAX + 1] = {
-	DUALPI2_EXT_KNOBS
+static const struct dualpi2_attr_spec dualpi2_ext_attr_specs[TCA_DUALPI2_EXT_MAX + 1] = {
+	DUALPI2_EXT_ATTR_SPECS
 };
 
-static const struct dualpi2_knobs dualpi2_options = {
-	.knobs = dualpi2_knobs,
+static const struct dualpi2_attr_table dualpi2_options = {
+	.specs = dualpi2_attr_specs,
 	.max = TCA_DUALPI2_MAX,
 	.nest = TCA_DUALPI2_EXT,
 	.nest_twice = "dualpi2: extension given twice",
@@ -1428,8 +1428,8 @@ static const struct dualpi2_knobs dualpi2_options = {
 	.left_over = "dualpi2: bytes left over after the attributes",
 };
 
-static const struct dualpi2_knobs dualpi2_extension = {
-	.knobs = dualpi2_ext_knobs,
+static const struct dualpi2_attr_table dualpi2_extension = {
+	.specs = dualpi2_ext_attr_specs,
 	.max = TCA_DUALPI2_EXT_MAX,
 	.unknown = "dualpi2: unknown attribute",
 	.left_over = "dualpi2: bytes left over after the attributes",
@@ -1450,13 +1450,13 @@ static int dualpi2_parse(struct nlattr *opt, struct dualpi2_config *cfg,
 	u32 seen, ext_seen;
 	int rem, err;
 
-	err = dualpi2_parse_knobs(opt, &dualpi2_options, cfg, &seen, extack);
+	err = dualpi2_parse_attrs(opt, &dualpi2_options, cfg, &seen, extack);
 	if (err)
 		return err;
 
 	if ((seen & BIT(TCA_DUALPI2_STEP_THRESH_PKTS)) &&
 	    (seen & BIT(TCA_DUALPI2_STEP_THRESH_US)))
-		return dualpi2_refuse(extack, opt,
+		return dualpi2_reject(extack, opt,
 				      "dualpi2: step_thresh is either a time or a number of packets");
 	if (seen & BIT(TCA_DUALPI2_STEP_THRESH_US))
 		cfg->step_thresh_pkts = 0;
@@ -1470,7 +1470,7 @@ static int dualpi2_parse(struct nlattr *opt, struct dualpi2_config *cfg,
 	nla_for_each_nested(attr, opt, rem) {
 		if (nla_type(attr) != TCA_DUALPI2_EXT)
 			continue;
-		err = dualpi2_parse_knobs(attr, &dualpi2_extension, cfg,
+		err = dualpi2_parse_attrs(attr, &dualpi2_extension, cfg,
 					  &ext_seen, extack);
 		if (err)
 			return err;
@@ -1487,7 +1487,7 @@ static int dualpi2_parse(struct nlattr *opt, struct dualpi2_config *cfg,
 			cfg->mpu_bytes = 0;
 		}
 		if (cfg->bypass && cfg->bandwidth)
-			return dualpi2_refuse(extack, attr,
+			return dualpi2_reject(extack, attr,
 					      "dualpi2: bypass and bandwidth exclude each other: the shaper has to see every packet");
 	}
 	return 0;
@@ -1803,13 +1803,13 @@ static int dualpi2_dump(struct Qdisc *sch, struct sk_buff *skb)
 	opts = nla_nest_start_noflag(skb, TCA_OPTIONS);
 	if (!opts)
 		return -EMSGSIZE;
-	if (dualpi2_put_knobs(skb, &dualpi2_options, &cfg,
+	if (dualpi2_put_attrs(skb, &dualpi2_options, &cfg,
 			      cfg.step_thresh_pkts ?
 			      TCA_DUALPI2_STEP_THRESH_US :
 			      TCA_DUALPI2_STEP_THRESH_PKTS))
 		goto too_long;
 	ext = nla_nest_start(skb, TCA_DUALPI2_EXT);
-	if (!ext || dualpi2_put_knobs(skb, &dualpi2_extension, &cfg, 0))
+	if (!ext || dualpi2_put_attrs(skb, &dualpi2_extension, &cfg, 0))
 		goto too_long;
 	nla_nest_end(skb, ext);
 	return nla_nest_end(skb, opts);

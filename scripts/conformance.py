@@ -28,7 +28,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCE = "docs/conformance.toml"
 PAGE = "docs/CONFORMANCE.md"
 SOURCES = ("sch_dualpi2.c", *sorted(glob.glob("include/net/*.h", root_dir=ROOT)),
-           *sorted(glob.glob("include/glue/*.h", root_dir=ROOT)), "iproute2-patch/tc/q_dualpi2.c")
+           *sorted(glob.glob("include/qdisc/*.h", root_dir=ROOT)), "iproute2-patch/tc/q_dualpi2.c")
 # Directories of test programs that know --list, anywhere; others want to be on a test machine first.
 SELF_LISTED = ("net", "fuzz", "tdc")
 TAG = re.compile(r"[RGN]\d+")

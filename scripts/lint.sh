@@ -126,7 +126,7 @@ coccinelle() {
 	find "$kernel_scripts/coccinelle" -name '*.cocci' | sort | xargs grep -l '^virtual report' |
 		xargs grep -L 'script:ocaml' >"$work/cocci.list"
 	xargs -a "$work/cocci.list" -I{} -P "$(nproc)" spatch --very-quiet -D report --no-show-diff \
-		--include-headers --no-includes -I include --cocci-file {} sch_dualpi2.c extra/*/sch_*.c extra/*/*.h include/{net,glue,compat}/*.h 2>&1 |
+		--include-headers --no-includes -I include --cocci-file {} sch_dualpi2.c extra/*/sch_*.c extra/*/*.h include/{net,qdisc,compat}/*.h 2>&1 |
 		grep -vE '^$|^(HANDLING|SPECIAL|note|No OCaml|Using)|^warning: (line|.*should be)'
 	script=$(wc -l <"$work/cocci.list")
 	echo "$script of $(find "$kernel_scripts/coccinelle" -name '*.cocci' | wc -l) scripts of the kernel ran" >"$work/coccinelle.note"
@@ -148,7 +148,7 @@ checkpatch_of() { # IGNORED FILE...
 }
 checkpatch() {
 	local kernels=CAMELCASE,BIT_MACRO,MACRO_ARG_REUSE,MACRO_ARG_PRECEDENCE,EMBEDDED_FILENAME,ALLOC_WITH_SIZEOF list
-	mapfile -t list < <(files sch_dualpi2.c 'include/net/*.h' 'include/glue/*.h' 'include/compat/*.h' 'iproute2-patch/tc/*.[ch]' \
+	mapfile -t list < <(files sch_dualpi2.c 'include/net/*.h' 'include/qdisc/*.h' 'include/compat/*.h' 'iproute2-patch/tc/*.[ch]' \
 		'extra/*/sch_*.c' 'extra/*/tcp_*.c' 'extra/*/q_*.c' 'extra/*/*.h' ':!extra/*_uapi.h' ':!extra/*/unit/*' ':!*/dualpi2_options.h')
 	checkpatch_of "$kernels" "${list[@]}"
 	mapfile -t list < <(files 'include/uapi/*.h' 'extra/*_uapi.h' ':!*/dualpi2_options.h')
@@ -161,7 +161,7 @@ checkpatch() {
 }
 # The words: ECT is a codepoint, CoNEXT a conference, bu and TE are macros of the man page, parms of the kernel's ABI, an OLT ends fibres.
 spelling() { files | grep -vE '^LICENSES/|/corpus/|\.png$' | xargs codespell -L ect,conext,bu,te,olt,parms; }
-kernel_doc() { perl "$KBUILD/scripts/kernel-doc" -none -Werror include/{net,glue}/*.h sch_dualpi2.c extra/*/*.h extra/*/{sch,tcp}_*.c 2>&1; }
+kernel_doc() { perl "$KBUILD/scripts/kernel-doc" -none -Werror include/{net,qdisc}/*.h sch_dualpi2.c extra/*/*.h extra/*/{sch,tcp}_*.c 2>&1; }
 
 rules=(module_gcc module_gcc_analyzer module_sparse module_cppcheck extra_cppcheck user_gcc_analyzer user_clang
 	user_clang_analyzer user_clang_everything user_clang_tidy user_conversions user_sparse user_cppcheck coccinelle

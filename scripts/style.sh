@@ -28,14 +28,14 @@ algorithms() {
 	sed -n 's/^#include "\(.*\)"$/\1/p' extra/*/unit/*.[ch] | sort -u | grep -v '_test\.h$' |
 		while read -r header; do ls extra/*/"$header"; done
 }
-glue() {
+kernel_code() {
 	{ ls include/net/*.h; algorithms; } | xargs grep -nE '\b(struct sk_buff|skb|struct Qdisc|ktime_get|get_random|printk)'
 }
 prefix() { # file-scope functions of the module and the algorithm
-	grep -hoE '^(static )?(inline )?[a-z].* \*?([a-z0-9_]+)\(' sch_dualpi2.c include/{net,glue}/*.h |
+	grep -hoE '^(static )?(inline )?[a-z].* \*?([a-z0-9_]+)\(' sch_dualpi2.c include/{net,qdisc}/*.h |
 		sed -E 's/.*[ *]([a-z0-9_]+)\($/\1/' | grep -vE '^dualpi2_|^module_|^static_assert$'
 }
-uapi_only() { grep -n '#include' iproute2-patch/tc/*.[ch] extra/*/q_*.c extra/common/options.h | grep -E '<net/|glue/|compat/'; }
+uapi_only() { grep -n '#include' iproute2-patch/tc/*.[ch] extra/*/q_*.c extra/common/options.h | grep -E '<net/|qdisc/|compat/'; }
 spdx() {
 	local file
 	for file in $(files '*.c' '*.h' '*.py' '*.sh' '*.qos' '*.service' scripts/suites.toml '*.awk' Kbuild extra/Kbuild '*.mk' Makefile .ci/run scripts/run selftests/in_vm 'selftests/*/Makefile'); do
@@ -57,7 +57,7 @@ conformance() { "$DUALPI2_CACHE/venv/bin/python" scripts/conformance.py --check;
 
 plan 13
 rule "version_tests_only_in_compat" versions
-rule "algorithm_without_kernel_glue" glue
+rule "algorithm_without_kernel_code" kernel_code
 rule "file_scope_names_have_the_prefix" prefix
 rule "tc_includes_only_the_uapi_header" uapi_only
 rule "every_source_has_a_licence" spdx

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the companion qdiscs have in common besides <glue/dualpi2_packet.h>: to
+ * What the companion qdiscs have in common besides <qdisc/packet.h>: to
  * queue a GSO packet as the packets that it is made of.
  */
 #ifndef _GLUE_EXTRA_H
@@ -9,7 +9,7 @@
 #include <linux/err.h>
 #include <linux/skbuff.h>
 #include <net/sch_generic.h>
-#include <glue/dualpi2_packet.h>
+#include <qdisc/packet.h>
 
 /**
  * typedef extra_enqueue_t - queue one packet, or drop it

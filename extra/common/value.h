@@ -9,7 +9,7 @@
 #include <linux/skbuff.h>
 #include <net/checksum.h>
 #include <net/ip.h>
-#include <glue/dualpi2_packet.h>
+#include <qdisc/packet.h>
 #include "csaqm_uapi.h"
 
 #define PPV_MARK_MASK	0xffffU

@@ -34,8 +34,8 @@
 #include <net/sch_generic.h>
 #include "csaqm_uapi.h"
 #include "csaqm.h"
-#include <glue/dualpi2_knob.h>
-#include <glue/dualpi2_packet.h>
+#include <qdisc/attr.h>
+#include <qdisc/packet.h>
 #include "gso.h"
 #include "value.h"
 #include <compat/compat.h>
@@ -359,7 +359,7 @@ static void csaqm_work(struct work_struct *work)
 }
 
 #define CSAQM_KNOB(_who, ...)						\
-	DUALPI2_KNOB_OF(_who, struct csaqm_config, false, __VA_ARGS__)
+	DUALPI2_ATTR_SPEC(_who, struct csaqm_config, false, __VA_ARGS__)
 
 #define CSAQM_KNOBS(_who)						\
 	[TCA_CSAQM_BANDWIDTH] =						\
@@ -388,11 +388,11 @@ static void csaqm_work(struct work_struct *work)
 	[TCA_CSAQM_ECN] =						\
 		CSAQM_KNOB(_who, ecn, 0, 1, "ecn", "0 or 1")
 
-static const struct dualpi2_knob csaqm_knobs[TCA_CSAQM_MAX + 1] = {
+static const struct dualpi2_attr_spec csaqm_knobs[TCA_CSAQM_MAX + 1] = {
 	CSAQM_KNOBS("csaqm"),
 };
 
-static const struct dualpi2_knob csaqm_vdq_knobs[TCA_CSAQM_MAX + 1] = {
+static const struct dualpi2_attr_spec csaqm_vdq_knobs[TCA_CSAQM_MAX + 1] = {
 	CSAQM_KNOBS("vdq_csaqm"),
 	[TCA_CSAQM_TARGET_L] =
 		CSAQM_KNOB("vdq_csaqm", target_l_us, CSAQM_TIME_US_MIN,
@@ -410,15 +410,15 @@ static const struct dualpi2_knob csaqm_vdq_knobs[TCA_CSAQM_MAX + 1] = {
 			   CSAQM_SHARE_ONE, "vrate_l", "0.001 to 1"),
 };
 
-static const struct dualpi2_knobs csaqm_options = {
-	.knobs = csaqm_knobs,
+static const struct dualpi2_attr_table csaqm_options = {
+	.specs = csaqm_knobs,
 	.max = TCA_CSAQM_MAX,
 	.unknown = "csaqm: unknown attribute",
 	.left_over = "csaqm: bytes left over after the attributes",
 };
 
-static const struct dualpi2_knobs csaqm_vdq_options = {
-	.knobs = csaqm_vdq_knobs,
+static const struct dualpi2_attr_table csaqm_vdq_options = {
+	.specs = csaqm_vdq_knobs,
 	.max = TCA_CSAQM_MAX,
 	.unknown = "vdq_csaqm: unknown attribute",
 	.left_over = "vdq_csaqm: bytes left over after the attributes",
@@ -438,7 +438,7 @@ static int csaqm_parse(struct nlattr *opt, struct csaqm_config *cfg,
 	int err;
 
 	if (opt) {
-		err = dualpi2_parse_knobs(opt, cfg->dual ? &csaqm_vdq_options :
+		err = dualpi2_parse_attrs(opt, cfg->dual ? &csaqm_vdq_options :
 							   &csaqm_options,
 					  cfg, &seen, extack);
 		if (err)
@@ -447,11 +447,11 @@ static int csaqm_parse(struct nlattr *opt, struct csaqm_config *cfg,
 	if (seen & BIT(TCA_CSAQM_LIMIT))
 		cfg->limit_is_set = true;
 	if (!cfg->bandwidth)
-		return dualpi2_refuse(extack, opt, cfg->dual ?
+		return dualpi2_reject(extack, opt, cfg->dual ?
 				      "vdq_csaqm: bandwidth has to be given" :
 				      "csaqm: bandwidth has to be given");
 	if (cfg->dual && cfg->vrate_l > cfg->vrate)
-		return dualpi2_refuse(extack, opt,
+		return dualpi2_reject(extack, opt,
 				      "vdq_csaqm: vrate_l must not be beyond vrate");
 	return 0;
 }

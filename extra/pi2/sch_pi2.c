@@ -46,8 +46,8 @@
 #include <net/sch_generic.h>
 #include "pi2_uapi.h"
 #include "pi2.h"
-#include <glue/dualpi2_knob.h>
-#include <glue/dualpi2_packet.h>
+#include <qdisc/attr.h>
+#include <qdisc/packet.h>
 #include "gso.h"
 #include <compat/compat.h>
 
@@ -245,10 +245,10 @@ static struct sk_buff *pi2_dequeue(struct Qdisc *sch)
 	return skb;
 }
 
-#define PI2_KNOB(...)	DUALPI2_KNOB_OF("pi2", struct pi2_config, false,	\
+#define PI2_KNOB(...)	DUALPI2_ATTR_SPEC("pi2", struct pi2_config, false,	\
 					__VA_ARGS__)
 
-static const struct dualpi2_knob pi2_knobs[TCA_PI2_MAX + 1] = {
+static const struct dualpi2_attr_spec pi2_knobs[TCA_PI2_MAX + 1] = {
 	[TCA_PI2_LIMIT] =
 		PI2_KNOB(limit_pkts, DUALPI2_LIMIT_MIN, U32_MAX,
 			 "limit", "at least 1 packet"),
@@ -275,8 +275,8 @@ static const struct dualpi2_knob pi2_knobs[TCA_PI2_MAX + 1] = {
 			 "signal", "0 (recur) or 1 (random)"),
 };
 
-static const struct dualpi2_knobs pi2_options = {
-	.knobs = pi2_knobs,
+static const struct dualpi2_attr_table pi2_options = {
+	.specs = pi2_knobs,
 	.max = TCA_PI2_MAX,
 	.unknown = "pi2: unknown attribute",
 	.left_over = "pi2: bytes left over after the attributes",
@@ -323,7 +323,7 @@ static int pi2_change(struct Qdisc *sch, struct nlattr *opt,
 	u32 seen;
 	int err;
 
-	err = dualpi2_parse_knobs(opt, &pi2_options, &cfg, &seen, extack);
+	err = dualpi2_parse_attrs(opt, &pi2_options, &cfg, &seen, extack);
 	if (err)
 		return err;
 	pi2_params_init(&params, &cfg);
@@ -348,7 +348,7 @@ static int pi2_init(struct Qdisc *sch, struct nlattr *opt,
 	pi2_config_init(&q->config);
 	prandom_seed_state(&q->rnd, get_random_u32());
 	if (opt) {
-		err = dualpi2_parse_knobs(opt, &pi2_options, &q->config, &seen,
+		err = dualpi2_parse_attrs(opt, &pi2_options, &q->config, &seen,
 					  extack);
 		if (err)
 			return err;

@@ -30,8 +30,8 @@
 #include <net/sch_generic.h>
 #include "csaqm_uapi.h"
 #include "packet_value.h"
-#include <glue/dualpi2_knob.h>
-#include <glue/dualpi2_packet.h>
+#include <qdisc/attr.h>
+#include <qdisc/packet.h>
 #include "value.h"
 #include <compat/compat.h>
 
@@ -213,9 +213,9 @@ static struct sk_buff *ppv_peek(struct Qdisc *sch)
 }
 
 #define PPV_KNOB(...)							\
-	DUALPI2_KNOB_OF("ppv", struct ppv_config, false, __VA_ARGS__)
+	DUALPI2_ATTR_SPEC("ppv", struct ppv_config, false, __VA_ARGS__)
 
-static const struct dualpi2_knob ppv_knobs[TCA_PPV_MAX + 1] = {
+static const struct dualpi2_attr_spec ppv_knobs[TCA_PPV_MAX + 1] = {
 	[TCA_PPV_DEFAULT] = PPV_KNOB(number, 1, PPV_TVFS, "default", "1 to 16"),
 	[TCA_PPV_WINDOW] =
 		PPV_KNOB(window_us, PPV_WINDOW_US_MIN, PPV_WINDOW_US_MAX,
@@ -266,23 +266,23 @@ static int ppv_parse_tvf(const struct nlattr *nest, struct ppv_tvf *tvf,
 			nla_type(attr) == TCA_PPV_TVF_POINTS ? &points : NULL;
 
 		if (!place)
-			return dualpi2_refuse(extack, attr,
+			return dualpi2_reject(extack, attr,
 					      "ppv: unknown attribute in tvf");
 		if (*place)
-			return dualpi2_refuse(extack, attr,
+			return dualpi2_reject(extack, attr,
 					      "ppv: tvf: number or points given twice");
 		*place = attr;
 	}
 	if (rem > 0 || !number || !points || nla_len(number) != sizeof(u32) ||
 	    nla_len(points) % sizeof(struct tc_ppv_point))
-		return dualpi2_refuse(extack, nest,
+		return dualpi2_reject(extack, nest,
 				      "ppv: tvf wants a number of 4 bytes and an array of points");
 	n = nla_get_u32(number);
 	if (n < 1 || n > PPV_TVFS)
-		return dualpi2_refuse(extack, number,
+		return dualpi2_reject(extack, number,
 				      "ppv: number of a tvf must be 1 to 16");
 	if (*seen & BIT(n))
-		return dualpi2_refuse(extack, nest,
+		return dualpi2_reject(extack, nest,
 				      "ppv: one tvf given twice");
 	*seen |= BIT(n);
 
@@ -293,13 +293,13 @@ static int ppv_parse_tvf(const struct nlattr *nest, struct ppv_tvf *tvf,
 		memcpy(&point, nla_data(points) + i * sizeof(point),
 		       sizeof(point));
 		if (point.pad)
-			return dualpi2_refuse(extack, points,
+			return dualpi2_reject(extack, points,
 					      "ppv: tvf: padding of a point must be 0");
 		list[i] = (struct ppv_point) { point.rate, point.value };
 	}
 	why = ppv_fault_text(ppv_tvf_check(list, count));
 	if (why)
-		return dualpi2_refuse(extack, points, why);
+		return dualpi2_reject(extack, points, why);
 	ppv_tvf_set(&tvf[n], list, count);
 	return 0;
 }
@@ -327,26 +327,26 @@ static int ppv_parse(struct nlattr *opt, struct ppv_config *cfg,
 			continue;
 		}
 		if (type > TCA_PPV_MAX || !ppv_knobs[type].len)
-			return dualpi2_refuse(extack, attr,
+			return dualpi2_reject(extack, attr,
 					      "ppv: unknown attribute");
 		if (seen & BIT(type))
-			return dualpi2_refuse(extack, attr,
+			return dualpi2_reject(extack, attr,
 					      ppv_knobs[type].twice);
 		seen |= BIT(type);
-		err = dualpi2_parse_knob(attr, &ppv_knobs[type], cfg, extack);
+		err = dualpi2_parse_attr(attr, &ppv_knobs[type], cfg, extack);
 		if (err)
 			return err;
 	}
 	if (rem > 0)
-		return dualpi2_refuse(extack, opt,
+		return dualpi2_reject(extack, opt,
 				      "ppv: bytes left over after the attributes");
 	for (n = 1; n <= PPV_TVFS; n++)
 		points += tvf[n].count;
 	if (points > PPV_POINTS_TOGETHER)
-		return dualpi2_refuse(extack, opt,
+		return dualpi2_reject(extack, opt,
 				      "ppv: all tvf together must have 64 points at most");
 	if (!tvf[cfg->number].count)
-		return dualpi2_refuse(extack, opt,
+		return dualpi2_reject(extack, opt,
 				      "ppv: default must be the number of a tvf that there is");
 	return 0;
 }

@@ -6,7 +6,7 @@
  * After draft-briscoe-iccrg-prague-congestion-control; docs/PRAGUE.md says where
  * it differs, and why.  Integers in, a window and a rate out: no socket, no
  * clock, so that user space compiles it too (unit/test_prague*.c).
- * tcp_prague.c is the glue to the kernel.
+ * tcp_prague.c binds it to the kernel.
  *
  * Windows are in packets, 32 bits of fraction (q32); shares and ratios have 20
  * (q20) or 32.  Times are in us.

@@ -24,7 +24,7 @@ from ktap import report  # noqa: E402
 HOOK = "__sanitizer_cov_trace_pc"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # The tracepoint is the kernel's macros.
-OURS = ("sch_dualpi2.c", *(name for part in ("net", "glue", "compat")
+OURS = ("sch_dualpi2.c", *(name for part in ("net", "qdisc", "compat")
                            for name in sorted(glob.glob(f"include/{part}/*.h", root_dir=ROOT))))
 # The core wants them and has no call for them: find() knows no class. What the tracepoint's macros make runs if it is
 # switched on, which takes a tracer: the tests do that on stock kernels.

@@ -66,7 +66,7 @@ UNIT_TEST(nqb_limit_has_room_for_two_packets_of_the_mtu)
 	CHECK_EQ(nqb_of(303600, 1518), 3036);
 }
 
-/* 0, and the kernel glue has the delay of the L4S queue decide. */
+/* 0, and the module has the delay of the L4S queue decide. */
 UNIT_TEST(nqb_limit_without_a_rate_is_none)
 {
 	CHECK_EQ(dualpi2_nqb_bytes(0, 1), 0);
@@ -74,7 +74,7 @@ UNIT_TEST(nqb_limit_without_a_rate_is_none)
 	CHECK_EQ(dualpi2_nqb_bytes(0, U32_MAX), 0);
 }
 
-/* Limits as the kernel glue asks for them: of a shaper, or of a rate that was seen. */
+/* Limits as the module gets them: of a shaper, or of a rate that was seen. */
 struct limits {
 	u32 pkts;
 	u32 memory;

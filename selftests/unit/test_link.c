@@ -239,6 +239,6 @@ UNIT_TEST(link_options_reach_the_parameters)
 	CHECK(p.link.overhead_bytes == -17, "%d", p.link.overhead_bytes);
 	CHECK_EQ(p.link.mpu_bytes, 99);
 	CHECK_EQ(p.link.ingress, true);
-	/* until the kernel glue knows that timers are exact */
+	/* until the module knows that timers are exact */
 	CHECK_EQ(p.link.late_max_ns, DUALPI2_LATE_MAX_NS);
 }

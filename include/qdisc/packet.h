@@ -8,8 +8,8 @@
  * Everything here runs under the root qdisc's lock, or for a packet that is not
  * queued yet, and takes nothing over.
  */
-#ifndef _GLUE_DUALPI2_PACKET_H
-#define _GLUE_DUALPI2_PACKET_H
+#ifndef _QDISC_PACKET_H
+#define _QDISC_PACKET_H
 
 #include <linux/err.h>
 #include <linux/if_arp.h>
@@ -368,4 +368,4 @@ static inline int dualpi2_filter(struct sk_buff *skb,
 	}
 }
 
-#endif /* _GLUE_DUALPI2_PACKET_H */
+#endif /* _QDISC_PACKET_H */

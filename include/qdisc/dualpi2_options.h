@@ -3,12 +3,12 @@
  * The list of options as tables of attributes.  A row without a member of struct
  * dualpi2_config does not compile.
  */
-#ifndef _GLUE_DUALPI2_OPTIONS_H
-#define _GLUE_DUALPI2_OPTIONS_H
+#ifndef _QDISC_DUALPI2_OPTIONS_H
+#define _QDISC_DUALPI2_OPTIONS_H
 
 #include <uapi/linux/dualpi2.h>
 #include <net/dualpi2.h>
-#include <glue/dualpi2_knob.h>
+#include <qdisc/attr.h>
 
 /* How a message states a range. */
 #define DUALPI2_RANGE_FROM_TO(must, min, max, unit)			\
@@ -35,23 +35,22 @@ enum {
 
 #define DUALPI2_VALUE(attr, member, min, max, def, kind, zero, range, unit, word, ...) \
 	[TCA_DUALPI2_##attr] =						\
-		DUALPI2_KNOB_WITH("dualpi2", struct dualpi2_config,	\
-				  DUALPI2_ZERO_##zero, member,		\
-				  min##LL, max##LL, word,		\
-				  DUALPI2_RANGE_##range("dualpi2: " word " must be ", \
-							#min, #max, unit)),
-#define DUALPI2_CHOICE(attr, member, min, max, def, range, word)		\
+		DUALPI2_ATTR_SPEC_TEXT("dualpi2", struct dualpi2_config, \
+			DUALPI2_ZERO_##zero, member, min##LL, max##LL, word, \
+			DUALPI2_RANGE_##range("dualpi2: " word " must be ", \
+					      #min, #max, unit)),
+#define DUALPI2_CHOICE(attr, member, min, max, def, range, word)	\
 	[TCA_DUALPI2_##attr] =						\
-		DUALPI2_KNOB_OF("dualpi2", struct dualpi2_config, false, \
-				member, min##LL, max##LL, word, range),
+		DUALPI2_ATTR_SPEC("dualpi2", struct dualpi2_config, false, \
+				  member, min##LL, max##LL, word, range),
 #define DUALPI2_EXT_VALUE(attr, ...)	DUALPI2_VALUE(EXT_##attr, __VA_ARGS__)
 #define DUALPI2_EXT_CHOICE(attr, ...)	DUALPI2_CHOICE(EXT_##attr, __VA_ARGS__)
 
-#define DUALPI2_KNOBS							\
+#define DUALPI2_ATTR_SPECS							\
 	DUALPI2_OPTIONS(DUALPI2_VALUE, DUALPI2_CHOICE,			\
 			DUALPI2_NO_ROW, DUALPI2_NO_ROW)
-#define DUALPI2_EXT_KNOBS						\
+#define DUALPI2_EXT_ATTR_SPECS						\
 	DUALPI2_EXT_OPTIONS(DUALPI2_EXT_VALUE, DUALPI2_EXT_CHOICE,	\
 			    DUALPI2_NO_ROW, DUALPI2_NO_ROW)
 
-#endif /* _GLUE_DUALPI2_OPTIONS_H */
+#endif /* _QDISC_DUALPI2_OPTIONS_H */
