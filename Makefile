@@ -33,7 +33,7 @@ modules:
 
 plugin: $(PLUGIN)
 
-$(PLUGIN): iproute2-patch/tc/q_dualpi2.c iproute2-patch/tc/tc_plugin.h include/uapi/linux/dualpi2.h
+$(PLUGIN): iproute2-patch/tc/q_dualpi2.c iproute2-patch/tc/tc_plugin.h $(wildcard include/uapi/linux/*.h)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) -Wall -Wextra -fPIC -shared -DDUALPI2_PLUGIN -Iinclude/uapi -o $@ $<
 

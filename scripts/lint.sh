@@ -149,12 +149,12 @@ checkpatch_of() { # IGNORED FILE...
 checkpatch() {
 	local kernels=CAMELCASE,BIT_MACRO,MACRO_ARG_REUSE,MACRO_ARG_PRECEDENCE,EMBEDDED_FILENAME,ALLOC_WITH_SIZEOF list
 	mapfile -t list < <(files sch_dualpi2.c 'include/net/*.h' 'include/qdisc/*.h' 'include/compat/*.h' 'iproute2-patch/tc/*.[ch]' \
-		'extra/*/sch_*.c' 'extra/*/tcp_*.c' 'extra/*/q_*.c' 'extra/*/*.h' ':!extra/*_uapi.h' ':!extra/*/unit/*' ':!*/dualpi2_options.h')
+		'extra/*/sch_*.c' 'extra/*/tcp_*.c' 'extra/*/q_*.c' 'extra/*/*.h' ':!extra/*_uapi.h' ':!extra/*/unit/*' ':!*/dualpi2_options.h' ':!*/tc/q_dualpi2.c')
 	checkpatch_of "$kernels" "${list[@]}"
 	mapfile -t list < <(files 'include/uapi/*.h' 'extra/*_uapi.h' ':!*/dualpi2_options.h')
 	checkpatch_of "$kernels,LINE_SPACING" "${list[@]}"
 	# A list of options is a macro that is rows, and what is made of a row needs few of its columns.
-	mapfile -t list < <(files '*/dualpi2_options.h')
+	mapfile -t list < <(files '*/dualpi2_options.h' iproute2-patch/tc/q_dualpi2.c)
 	checkpatch_of "$kernels,COMPLEX_MACRO,MACRO_ARG_UNUSED,MULTISTATEMENT_MACRO_USE_DO_WHILE,TRAILING_SEMICOLON" "${list[@]}"
 	mapfile -t list < <(files 'selftests/tc/*.c' 'extra/*/test_*.c' 'extra/*/*_test.c' 'extra/*/unit/*' 'selftests/*.[ch]')
 	checkpatch_of "$kernels,PREFER_KERNEL_TYPES,PREFER_DEFINED_ATTRIBUTE_MACRO,STRCPY,NEW_TYPEDEFS,VOLATILE,LONG_LINE,LONG_LINE_STRING,SPLIT_STRING,LINE_SPACING,SUSPECT_CODE_INDENT,UNNECESSARY_PARENTHESES,MULTISTATEMENT_MACRO_USE_DO_WHILE" "${list[@]}"

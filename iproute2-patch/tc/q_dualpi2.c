@@ -24,6 +24,7 @@
 #endif
 
 #include <linux/dualpi2.h>
+#include <linux/dualpi2_options.h>
 
 #define DUALPI2_US_PER_MS	1000
 #define DUALPI2_US_PER_SEC	1000000
@@ -31,19 +32,8 @@
 #define DUALPI2_NS_PER_SEC	1000000000
 #define DUALPI2_SEC_PER_DAY	86400
 
-/* The kernel's limits; it holds a time in u32 nanoseconds. */
-#define DUALPI2_TIME_MAX_US	(UINT32_MAX / 1000)
-#define DUALPI2_GAIN_MAX	INT32_MAX
 #define DUALPI2_GAIN_PER_HZ	256
-#define DUALPI2_HIST_MAX_US	16384
-#define DUALPI2_REPORT_MIN_US	100000
-#define DUALPI2_RATE_MIN	1000	/* bytes/s: 8 kbit/s */
-#define DUALPI2_RATE_MAX	INT64_C(125000000000)
-#define DUALPI2_OVERHEAD_MIN	(-64)
-#define DUALPI2_OVERHEAD_MAX	256
-#define DUALPI2_MPU_MAX		256
 #define DUALPI2_DSCP_MAX	63
-#define DUALPI2_BURST_MAX_US	100000
 
 /* A tag of IEEE 802.1Q.  There is room for one of a service, one of a customer,
  * and one more.
@@ -59,25 +49,31 @@
  * the extension behind them, and last what tc turns into other knobs.
  */
 #define DUALPI2_EXT_FIRST	32
-#define DUALPI2_EXT(attr)	(DUALPI2_EXT_FIRST + (attr))
-#define DUALPI2_MAX_RTT		62
-#define DUALPI2_TYPICAL_RTT	63
+#define DUALPI2_TC_FIRST	62
 #define DUALPI2_KNOBS		64
 
 #define DUALPI2_BIT(knob)	(UINT64_C(1) << (knob))
 
-#define DUALPI2_BANDWIDTH	DUALPI2_EXT(TCA_DUALPI2_EXT_BANDWIDTH)
-#define DUALPI2_FRAMING		DUALPI2_EXT(TCA_DUALPI2_EXT_FRAMING)
-#define DUALPI2_OVERHEAD	DUALPI2_EXT(TCA_DUALPI2_EXT_OVERHEAD)
-#define DUALPI2_MPU		DUALPI2_EXT(TCA_DUALPI2_EXT_MPU)
-#define DUALPI2_NQB		DUALPI2_EXT(TCA_DUALPI2_EXT_NQB)
-#define DUALPI2_BYPASS		DUALPI2_EXT(TCA_DUALPI2_EXT_BYPASS)
+#define DUALPI2_NO_ROW(...)
+#define DUALPI2_KNOB(attr, ...)		DUALPI2_##attr = TCA_DUALPI2_##attr,
+#define DUALPI2_EXT_KNOB(attr, ...) \
+	DUALPI2_##attr = DUALPI2_EXT_FIRST + TCA_DUALPI2_EXT_##attr,
+#define DUALPI2_TC_KNOB(name, ...)	DUALPI2_##name,
+
+enum {
+	DUALPI2_OPTIONS(DUALPI2_KNOB, DUALPI2_KNOB, DUALPI2_NO_ROW,
+			DUALPI2_NO_ROW)
+	DUALPI2_EXT_OPTIONS(DUALPI2_EXT_KNOB, DUALPI2_EXT_KNOB, DUALPI2_NO_ROW,
+			    DUALPI2_NO_ROW)
+	DUALPI2_BEFORE_TC = DUALPI2_TC_FIRST - 1,
+	DUALPI2_TC_OPTIONS(DUALPI2_TC_KNOB)
+};
 
 /* What max_rtt and typical_rtt decide. */
-#define DUALPI2_RTT_KNOBS	(DUALPI2_BIT(TCA_DUALPI2_TARGET) | \
-				 DUALPI2_BIT(TCA_DUALPI2_TUPDATE) | \
-				 DUALPI2_BIT(TCA_DUALPI2_ALPHA) | \
-				 DUALPI2_BIT(TCA_DUALPI2_BETA))
+#define DUALPI2_RTT_KNOBS	(DUALPI2_BIT(DUALPI2_TARGET) | \
+				 DUALPI2_BIT(DUALPI2_TUPDATE) | \
+				 DUALPI2_BIT(DUALPI2_ALPHA) | \
+				 DUALPI2_BIT(DUALPI2_BETA))
 
 enum dualpi2_kind {
 	DUALPI2_WORD,		/* no value, the word says it all; u8 */
@@ -107,138 +103,53 @@ struct dualpi2_option {
 	bool json_bool;		/* DUALPI2_WORD: in JSON true or false */
 	const char *json_key;
 	const char *json_word;
+	unsigned int line;	/* of the usage; 0: with the option before */
 };
 
-#define DUALPI2_IS(_word, _knob, _value, _json_key, _json_word) \
-	{ .word = _word, .kind = DUALPI2_WORD, .knob = _knob, .min = _value, \
-	  .json_key = _json_key, .json_word = _json_word }
+enum {
+	DUALPI2_ZERO_PLAIN,
+	DUALPI2_ZERO_ALLOWED,
+	DUALPI2_ZERO_HIDDEN,
+	DUALPI2_ZERO_KEYWORD,
+};
 
-/* What goes without saying: the text is shorter, and means the same. */
-#define DUALPI2_IS_SILENT(_word, _knob, _value, _json_key, _json_word) \
-	{ .word = _word, .kind = DUALPI2_WORD, .knob = _knob, .min = _value, \
-	  .silent = true, .json_key = _json_key, .json_word = _json_word }
+enum {
+	DUALPI2_SHOWN,
+	DUALPI2_HIDDEN,
+};
 
-#define DUALPI2_SWITCH(_word, _knob, _value, _silent, _json_key) \
-	{ .word = _word, .kind = DUALPI2_WORD, .knob = _knob, .min = _value, \
-	  .silent = _silent, .json_bool = true, .json_key = _json_key }
+#define DUALPI2_VALUE(_attr, _member, _min, _max, _def, _kind, _zero, _range, \
+		      _unit, _word, _key, _line)			\
+	{ .word = _word, .kind = DUALPI2_##_kind, .knob = DUALPI2_##_attr, \
+	  .min = _min, .max = _max,					\
+	  .or_zero = DUALPI2_ZERO_##_zero == DUALPI2_ZERO_ALLOWED,	\
+	  .silent = DUALPI2_ZERO_##_zero >= DUALPI2_ZERO_HIDDEN,	\
+	  .json_key = _key, .line = _line },
 
-#define DUALPI2_HAS(_word, _kind, _knob, _min, _max, _json_key) \
-	{ .word = _word, .kind = _kind, .knob = _knob, .min = _min, \
-	  .max = _max, .json_key = _json_key }
+#define DUALPI2_IS(_attr, _value, _word, _shown, _key, _json, _line)	\
+	{ .word = _word, .knob = DUALPI2_##_attr, .min = _value,	\
+	  .silent = DUALPI2_##_shown, .json_key = _key,			\
+	  .json_word = _json, .line = _line },
 
-#define DUALPI2_HAS_OR_ZERO(_word, _kind, _knob, _min, _max, _json_key) \
-	{ .word = _word, .kind = _kind, .knob = _knob, .min = _min, \
-	  .max = _max, .or_zero = true, .json_key = _json_key }
+#define DUALPI2_SWITCH(_attr, _value, _word, _shown, _key, _line)	\
+	{ .word = _word, .knob = DUALPI2_##_attr, .min = _value,	\
+	  .silent = DUALPI2_##_shown, .json_bool = true,		\
+	  .json_key = _key, .line = _line },
 
-#define DUALPI2_HAS_SILENT_ZERO(_word, _kind, _knob, _min, _max, _json_key) \
-	{ .word = _word, .kind = _kind, .knob = _knob, .min = _min, \
-	  .max = _max, .silent = true, .json_key = _json_key }
+#define DUALPI2_DERIVED(_name, _min, _max, _kind, _word, _line)		\
+	{ .word = _word, .kind = DUALPI2_##_kind, .knob = DUALPI2_##_name, \
+	  .min = _min, .max = _max, .line = _line },
 
 /* In the order of the output. */
 static const struct dualpi2_option dualpi2_options[] = {
-	DUALPI2_HAS("limit", DUALPI2_PACKETS, TCA_DUALPI2_LIMIT,
-		    1, UINT32_MAX, "limit"),
-	DUALPI2_HAS("memlimit", DUALPI2_BYTES, TCA_DUALPI2_MEMORY_LIMIT,
-		    1, UINT32_MAX, "memory-limit"),
-	DUALPI2_HAS("max_rtt", DUALPI2_TIME, DUALPI2_MAX_RTT,
-		    1, UINT32_MAX, NULL),
-	DUALPI2_HAS("typical_rtt", DUALPI2_TIME, DUALPI2_TYPICAL_RTT,
-		    1, UINT32_MAX, NULL),
-	DUALPI2_HAS("target", DUALPI2_TIME, TCA_DUALPI2_TARGET,
-		    1, DUALPI2_TIME_MAX_US, "target"),
-	DUALPI2_HAS("tupdate", DUALPI2_TIME, TCA_DUALPI2_TUPDATE,
-		    100, DUALPI2_TIME_MAX_US, "tupdate"),
-	DUALPI2_HAS("alpha", DUALPI2_GAIN, TCA_DUALPI2_ALPHA,
-		    1, DUALPI2_GAIN_MAX, "alpha"),
-	DUALPI2_HAS("beta", DUALPI2_GAIN, TCA_DUALPI2_BETA,
-		    1, DUALPI2_GAIN_MAX, "beta"),
-	/* A plain number is a time: this line comes first. */
-	DUALPI2_HAS("step_thresh", DUALPI2_TIME, TCA_DUALPI2_STEP_THRESH_US,
-		    0, DUALPI2_TIME_MAX_US, "step-thresh-us"),
-	DUALPI2_HAS("step_thresh", DUALPI2_PACKETS,
-		    TCA_DUALPI2_STEP_THRESH_PKTS,
-		    1, UINT32_MAX - 1, "step-thresh-pkts"),
-	DUALPI2_HAS("min_qlen_step", DUALPI2_PACKETS,
-		    TCA_DUALPI2_MIN_QLEN_STEP,
-		    0, UINT32_MAX, "min-qlen-step"),
-	DUALPI2_HAS("coupling_factor", DUALPI2_NUMBER, TCA_DUALPI2_COUPLING,
-		    1, UINT8_MAX, "coupling"),
-	DUALPI2_IS("drop_on_overload", TCA_DUALPI2_DROP_OVERLOAD,
-		   TC_DUALPI2_DROP_OVERLOAD_DROP, "drop-overload", "drop"),
-	DUALPI2_IS("overflow", TCA_DUALPI2_DROP_OVERLOAD,
-		   TC_DUALPI2_DROP_OVERLOAD_OVERFLOW,
-		   "drop-overload", "overflow"),
-	DUALPI2_IS("drop_enqueue", TCA_DUALPI2_DROP_EARLY,
-		   TC_DUALPI2_DROP_EARLY_DROP_ENQUEUE,
-		   "drop-early", "drop-enqueue"),
-	DUALPI2_IS("drop_dequeue", TCA_DUALPI2_DROP_EARLY,
-		   TC_DUALPI2_DROP_EARLY_DROP_DEQUEUE,
-		   "drop-early", "drop-dequeue"),
-	DUALPI2_HAS("classic_protection", DUALPI2_PERCENT,
-		    TCA_DUALPI2_C_PROTECTION, 0, 100, "c-protection"),
-	DUALPI2_IS("l4s_ect", TCA_DUALPI2_ECN_MASK,
-		   TC_DUALPI2_ECN_MASK_L4S_ECT, "ecn-mask", "l4s-ect"),
-	DUALPI2_IS("cla_ect", TCA_DUALPI2_ECN_MASK,
-		   TC_DUALPI2_ECN_MASK_CLA_ECT, "ecn-mask", "cla-ect"),
-	DUALPI2_IS("any_ect", TCA_DUALPI2_ECN_MASK,
-		   TC_DUALPI2_ECN_MASK_ANY_ECT, "ecn-mask", "any-ect"),
-	/* A key without a value is null in JSON, and scripts look for it. */
-	DUALPI2_IS("split_gso", TCA_DUALPI2_SPLIT_GSO,
-		   TC_DUALPI2_SPLIT_GSO_SPLIT_GSO, "split-gso", NULL),
-	DUALPI2_IS("no_split_gso", TCA_DUALPI2_SPLIT_GSO,
-		   TC_DUALPI2_SPLIT_GSO_NO_SPLIT_GSO, NULL, NULL),
-	DUALPI2_HAS("ramp", DUALPI2_TIME, DUALPI2_EXT(TCA_DUALPI2_EXT_RAMP_US),
-		    0, DUALPI2_TIME_MAX_US, "ramp"),
-	DUALPI2_IS("recur", DUALPI2_EXT(TCA_DUALPI2_EXT_SIGNAL),
-		   TC_DUALPI2_SIGNAL_RECUR, "signal", "recur"),
-	DUALPI2_IS("random", DUALPI2_EXT(TCA_DUALPI2_EXT_SIGNAL),
-		   TC_DUALPI2_SIGNAL_RANDOM, "signal", "random"),
-	/* 0 follows from other options, as if this one were not there. */
-	DUALPI2_HAS_SILENT_ZERO("p_cmax", DUALPI2_PERCENT,
-				DUALPI2_EXT(TCA_DUALPI2_EXT_P_CMAX), 0, 100,
-				"p-cmax"),
-	DUALPI2_HAS("hist_c", DUALPI2_TIME, DUALPI2_EXT(TCA_DUALPI2_EXT_HIST_C),
-		    1, DUALPI2_HIST_MAX_US, "hist-c"),
-	DUALPI2_HAS("hist_l", DUALPI2_TIME, DUALPI2_EXT(TCA_DUALPI2_EXT_HIST_L),
-		    1, DUALPI2_HIST_MAX_US, "hist-l"),
-	DUALPI2_HAS_OR_ZERO("overload_report", DUALPI2_TIME,
-			    DUALPI2_EXT(TCA_DUALPI2_EXT_REPORT),
-			    DUALPI2_REPORT_MIN_US, UINT32_MAX,
-			    "overload-report"),
-	DUALPI2_HAS_SILENT_ZERO("bandwidth", DUALPI2_RATE, DUALPI2_BANDWIDTH,
-				DUALPI2_RATE_MIN, DUALPI2_RATE_MAX,
-				"bandwidth"),
-	DUALPI2_IS_SILENT("unlimited", DUALPI2_BANDWIDTH, 0, NULL, NULL),
-	DUALPI2_HAS("overhead", DUALPI2_LENGTH, DUALPI2_OVERHEAD,
-		    DUALPI2_OVERHEAD_MIN, DUALPI2_OVERHEAD_MAX, "overhead"),
-	DUALPI2_HAS("mpu", DUALPI2_LENGTH, DUALPI2_MPU,
-		    0, DUALPI2_MPU_MAX, "mpu"),
-	DUALPI2_IS_SILENT("raw", DUALPI2_FRAMING, TC_DUALPI2_FRAMING_RAW,
-			  "framing", "raw"),
-	DUALPI2_IS("noatm", DUALPI2_FRAMING, TC_DUALPI2_FRAMING_NOATM,
-		   "framing", "noatm"),
-	DUALPI2_IS("atm", DUALPI2_FRAMING, TC_DUALPI2_FRAMING_ATM,
-		   "framing", "atm"),
-	DUALPI2_IS("ptm", DUALPI2_FRAMING, TC_DUALPI2_FRAMING_PTM,
-		   "framing", "ptm"),
-	DUALPI2_SWITCH("ingress", DUALPI2_EXT(TCA_DUALPI2_EXT_INGRESS), 1,
-		       false, "ingress"),
-	DUALPI2_SWITCH("egress", DUALPI2_EXT(TCA_DUALPI2_EXT_INGRESS), 0,
-		       true, "ingress"),
-	DUALPI2_HAS_SILENT_ZERO("nqb", DUALPI2_DSCPS, DUALPI2_NQB,
-				0, DUALPI2_DSCP_MAX, "nqb"),
-	DUALPI2_IS("no_nqb", DUALPI2_NQB, 0, NULL, NULL),
-	DUALPI2_HAS("burst_max", DUALPI2_TIME,
-		    DUALPI2_EXT(TCA_DUALPI2_EXT_BURST_MAX),
-		    0, DUALPI2_BURST_MAX_US, "burst-max"),
-	DUALPI2_SWITCH("bypass", DUALPI2_BYPASS, 1, false, "bypass"),
-	DUALPI2_SWITCH("no_bypass", DUALPI2_BYPASS, 0, true, "bypass"),
-	/* As text only when off: on is what the qdisc is there for. */
-	DUALPI2_SWITCH("l4s", DUALPI2_EXT(TCA_DUALPI2_EXT_L4S), 1,
-		       true, "l4s"),
-	DUALPI2_SWITCH("no_l4s", DUALPI2_EXT(TCA_DUALPI2_EXT_L4S), 0,
-		       false, "l4s"),
+	DUALPI2_OPTIONS(DUALPI2_VALUE, DUALPI2_NO_ROW, DUALPI2_IS,
+			DUALPI2_SWITCH)
+	DUALPI2_EXT_OPTIONS(DUALPI2_VALUE, DUALPI2_NO_ROW, DUALPI2_IS,
+			    DUALPI2_SWITCH)
+	DUALPI2_TC_OPTIONS(DUALPI2_DERIVED)
 };
+
+_Static_assert(ARRAY_SIZE(dualpi2_options) <= 64, "a bit for each");
 
 /* One word for a link layer.  The kernel does not know it. */
 struct dualpi2_preset {
@@ -248,21 +159,11 @@ struct dualpi2_preset {
 	unsigned int mpu;
 };
 
-/* Words and numbers are those of cake, whose users know them. */
+#define DUALPI2_PRESET(_word, _framing, _overhead, _mpu) \
+	{ _word, TC_DUALPI2_FRAMING_##_framing, _overhead, _mpu },
+
 static const struct dualpi2_preset dualpi2_presets[] = {
-	{ "conservative", TC_DUALPI2_FRAMING_ATM, 48, 0 },
-	{ "ipoa-vcmux", TC_DUALPI2_FRAMING_ATM, 8, 0 },
-	{ "ipoa-llcsnap", TC_DUALPI2_FRAMING_ATM, 16, 0 },
-	{ "bridged-vcmux", TC_DUALPI2_FRAMING_ATM, 24, 0 },
-	{ "bridged-llcsnap", TC_DUALPI2_FRAMING_ATM, 32, 0 },
-	{ "pppoa-vcmux", TC_DUALPI2_FRAMING_ATM, 10, 0 },
-	{ "pppoa-llc", TC_DUALPI2_FRAMING_ATM, 14, 0 },
-	{ "pppoe-vcmux", TC_DUALPI2_FRAMING_ATM, 32, 0 },
-	{ "pppoe-llcsnap", TC_DUALPI2_FRAMING_ATM, 40, 0 },
-	{ "pppoe-ptm", TC_DUALPI2_FRAMING_PTM, 30, 0 },
-	{ "bridged-ptm", TC_DUALPI2_FRAMING_PTM, 22, 0 },
-	{ "docsis", TC_DUALPI2_FRAMING_NOATM, 18, 64 },
-	{ "ethernet", TC_DUALPI2_FRAMING_NOATM, 38, 84 },
+	DUALPI2_PRESETS(DUALPI2_PRESET)
 };
 
 /* Adds to the overhead that a preset, or a number, has set. */
@@ -333,58 +234,78 @@ static const struct dualpi2_unit dualpi2_rate_units[] = {
 
 static const struct {
 	const struct dualpi2_unit *units;
+	const char *arg;	/* in the usage */
 	const char *what;
 	bool fraction;		/* to be rounded; else it is refused */
 	unsigned int size;	/* of the attribute */
 } dualpi2_kinds[] = {
 	[DUALPI2_WORD] = { .size = sizeof(__u8) },
-	[DUALPI2_NUMBER] = { dualpi2_no_units, "a number",
+	[DUALPI2_NUMBER] = { dualpi2_no_units, "NUMBER", "a number",
 			     false, sizeof(__u8) },
-	[DUALPI2_PERCENT] = { dualpi2_percent_units, "a percentage",
-			      false, sizeof(__u8) },
-	[DUALPI2_PACKETS] = { dualpi2_packet_units, "a number of packets",
-			      false, sizeof(__u32) },
-	[DUALPI2_BYTES] = { dualpi2_byte_units, "a number of bytes",
+	[DUALPI2_PERCENT] = { dualpi2_percent_units, "PERCENT",
+			      "a percentage", false, sizeof(__u8) },
+	[DUALPI2_PACKETS] = { dualpi2_packet_units, "PACKETS",
+			      "a number of packets", false, sizeof(__u32) },
+	[DUALPI2_BYTES] = { dualpi2_byte_units, "BYTES", "a number of bytes",
 			    true, sizeof(__u32) },
-	[DUALPI2_TIME] = { dualpi2_time_units, "a time",
+	[DUALPI2_TIME] = { dualpi2_time_units, "TIME", "a time",
 			   true, sizeof(__u32) },
-	[DUALPI2_GAIN] = { dualpi2_gain_units, "a number of Hz",
+	[DUALPI2_GAIN] = { dualpi2_gain_units, "HZ", "a number of Hz",
 			   true, sizeof(__u32) },
-	[DUALPI2_LENGTH] = { dualpi2_length_units, "a number of bytes",
-			     false, sizeof(__u32) },
-	[DUALPI2_RATE] = { dualpi2_rate_units, "a rate",
+	[DUALPI2_LENGTH] = { dualpi2_length_units, "BYTES",
+			     "a number of bytes", false, sizeof(__u32) },
+	[DUALPI2_RATE] = { dualpi2_rate_units, "RATE", "a rate",
 			   true, sizeof(__u64) },
-	[DUALPI2_DSCPS] = { NULL, "a list of DSCPs",
+	[DUALPI2_DSCPS] = { NULL, "DSCP[,DSCP]...", "a list of DSCPs",
 			    false, sizeof(__u64) },
 };
 
+static bool dualpi2_is_same_word(const struct dualpi2_option *opt)
+{
+	return opt < dualpi2_options + ARRAY_SIZE(dualpi2_options) &&
+	       strcmp(opt->word, opt[-1].word) == 0;
+}
+
+/* An option in the usage: its value, or the keywords for it. */
+static void dualpi2_explain_option(const struct dualpi2_option *opt)
+{
+	const struct dualpi2_option *end =
+		dualpi2_options + ARRAY_SIZE(dualpi2_options);
+	const char *before = " [ ";
+
+	do {
+		if (before[1] == '|' && dualpi2_is_same_word(opt))
+			fprintf(stderr, "|%s", dualpi2_kinds[opt->kind].arg);
+		else if (opt->kind == DUALPI2_WORD)
+			fprintf(stderr, "%s%s", before, opt->word);
+		else
+			fprintf(stderr, "%s%s %s", before, opt->word,
+				dualpi2_kinds[opt->kind].arg);
+		before = " | ";
+	} while (++opt < end && !opt->line);
+	fprintf(stderr, " ]");
+}
+
 static void dualpi2_explain(void)
 {
-	unsigned int i, column;
+	unsigned int i, column, line;
+	bool more = true;
 
+	for (line = 1; more; line++) {
+		fprintf(stderr, "%s", line == 1 ? "Usage: ... dualpi2" :
+						  "                  ");
+		more = false;
+		for (i = 0; i < ARRAY_SIZE(dualpi2_options); i++) {
+			if (dualpi2_options[i].line == line)
+				dualpi2_explain_option(&dualpi2_options[i]);
+			more |= dualpi2_options[i].line > line;
+		}
+		if (line == DUALPI2_PRESET_LINE)
+			fprintf(stderr, " [ PRESET [ %s ]... ]",
+				dualpi2_vlan_word);
+		fprintf(stderr, "\n");
+	}
 	fprintf(stderr,
-		"Usage: ... dualpi2 [ limit PACKETS ] [ memlimit BYTES ]\n"
-		"                   [ max_rtt TIME ] [ typical_rtt TIME ]\n"
-		"                   [ target TIME ] [ tupdate TIME ]\n"
-		"                   [ alpha HZ ] [ beta HZ ]\n"
-		"                   [ step_thresh TIME|PACKETS ] [ ramp TIME ]\n"
-		"                   [ min_qlen_step PACKETS ]\n"
-		"                   [ coupling_factor NUMBER ]\n"
-		"                   [ classic_protection PERCENT ]\n"
-		"                   [ drop_on_overload | overflow ]\n"
-		"                   [ drop_enqueue | drop_dequeue ]\n"
-		"                   [ l4s_ect | cla_ect | any_ect ]\n"
-		"                   [ split_gso | no_split_gso ]\n"
-		"                   [ recur | random ] [ l4s | no_l4s ]\n"
-		"                   [ p_cmax PERCENT ] [ overload_report TIME ]\n"
-		"                   [ hist_c TIME ] [ hist_l TIME ]\n"
-		"                   [ bandwidth RATE | unlimited ]\n"
-		"                   [ PRESET [ ether-vlan ]... ]\n"
-		"                   [ overhead BYTES ] [ mpu BYTES ]\n"
-		"                   [ raw | noatm | atm | ptm ]\n"
-		"                   [ ingress | egress ]\n"
-		"                   [ nqb DSCP[,DSCP]... | no_nqb ]\n"
-		"                   [ burst_max TIME ] [ bypass | no_bypass ]\n"
 		"TIME is in us unless it ends in ms or s; PACKETS may end in p,\n"
 		"and has to in step_thresh; BYTES of memlimit may end in k, m or g;\n"
 		"RATE is in bit/s unless it ends in kbit, mbit, gbit, bps etc.\n"
@@ -476,12 +397,6 @@ static const char *dualpi2_format(char *buf, enum dualpi2_kind kind, __u64 val)
 
 	snprintf(buf, DUALPI2_BUF_SIZE, "%.10g%s", num, unit);
 	return buf;
-}
-
-static bool dualpi2_is_same_word(const struct dualpi2_option *opt)
-{
-	return opt < dualpi2_options + ARRAY_SIZE(dualpi2_options) &&
-	       strcmp(opt->word, opt[-1].word) == 0;
 }
 
 static const struct dualpi2_option *dualpi2_find(const char *word)
@@ -787,12 +702,12 @@ static int dualpi2_derive_from_rtt(struct dualpi2_request *req)
 
 	tupdate = *typ < *max / 3 ? *typ : *max / 3;
 	max_sec = (double)*max / DUALPI2_US_PER_SEC;
-	if (dualpi2_derive(req, TCA_DUALPI2_TARGET, *typ) ||
-	    dualpi2_derive(req, TCA_DUALPI2_TUPDATE, tupdate) ||
-	    dualpi2_derive(req, TCA_DUALPI2_ALPHA,
+	if (dualpi2_derive(req, DUALPI2_TARGET, *typ) ||
+	    dualpi2_derive(req, DUALPI2_TUPDATE, tupdate) ||
+	    dualpi2_derive(req, DUALPI2_ALPHA,
 			   0.1 * DUALPI2_GAIN_PER_HZ * tupdate /
 			   DUALPI2_US_PER_SEC / max_sec / max_sec) ||
-	    dualpi2_derive(req, TCA_DUALPI2_BETA,
+	    dualpi2_derive(req, DUALPI2_BETA,
 			   0.3 * DUALPI2_GAIN_PER_HZ / max_sec))
 		return -1;
 
@@ -925,7 +840,7 @@ static int dualpi2_parse_opt(const struct qdisc_util *qu,
 			     int argc, char **argv, struct nlmsghdr *n,
 			     const char *dev)
 {
-	const __u64 ext_knobs = DUALPI2_BIT(DUALPI2_MAX_RTT) -
+	const __u64 ext_knobs = DUALPI2_BIT(DUALPI2_TC_FIRST) -
 				DUALPI2_BIT(DUALPI2_EXT_FIRST);
 	struct dualpi2_request req = {};
 	struct rtattr *tail, *ext;
@@ -939,7 +854,7 @@ static int dualpi2_parse_opt(const struct qdisc_util *qu,
 	if (req.given & ext_knobs) {
 		ext = addattr_nest(n, DUALPI2_MSG_MAX,
 				   TCA_DUALPI2_EXT | NLA_F_NESTED);
-		if (dualpi2_add(n, &req, DUALPI2_EXT_FIRST, DUALPI2_MAX_RTT))
+		if (dualpi2_add(n, &req, DUALPI2_EXT_FIRST, DUALPI2_TC_FIRST))
 			return -1;
 		addattr_nest_end(n, ext);
 	}
@@ -1060,7 +975,7 @@ static int dualpi2_print_opt(const struct qdisc_util *qu,
 				 RTA_PAYLOAD(opt));
 	if (ext)
 		dualpi2_find_attrs(&tb[DUALPI2_EXT_FIRST],
-				   DUALPI2_MAX_RTT - DUALPI2_EXT_FIRST - 1,
+				   DUALPI2_TC_FIRST - DUALPI2_EXT_FIRST - 1,
 				   RTA_DATA(ext), RTA_PAYLOAD(ext));
 
 	raw = dualpi2_read(tb[DUALPI2_FRAMING], DUALPI2_FRAMING, &val) &&

@@ -76,7 +76,7 @@ add_front_end() { # in the tree
 		"$patch/tc/q_dualpi2.c" >tc/q_dualpi2.c
 	grep -q 'const struct qdisc_util \*qu' tc/tc_util.h ||
 		sed -i 's/const struct qdisc_util \*qu/struct qdisc_util *qu/' tc/q_dualpi2.c
-	cp "$DUALPI2_ROOT/include/uapi/linux/dualpi2.h" include/uapi/linux/
+	cp "$DUALPI2_ROOT"/include/uapi/linux/dualpi2*.h include/uapi/linux/
 	grep -q '^TCMODULES += q_dualpi2\.o$' tc/Makefile ||
 		insert_before tc/Makefile '^TCMODULES \+= q_hhf\.o$' 'TCMODULES += q_dualpi2.o'
 }
@@ -199,7 +199,7 @@ emit() { # REPOSITORY
 		git am -q "$series"/*.patch || die "the patch for iproute2 $version does not apply"
 		rm -f tc/q_dualpi2.o tc/tc
 		build "$work/build.log"
-		! grep -E '(q_dualpi2\.c|dualpi2\.h):.*(warning|error)' "$work/build.log" >&2 ||
+		! grep -E '(q_dualpi2\.c|dualpi2(_options)?\.h):.*(warning|error)' "$work/build.log" >&2 ||
 			die "tc $version builds with the warnings above"
 	)
 	# Usage goes to stderr, with the exit code of a command that was not carried out.
