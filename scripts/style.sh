@@ -54,6 +54,7 @@ writers() {
 		xargs grep -nE '^[^#]*(echo|print[a-z]*)[ (]*[a-z]*["'"'"'](not )?ok[ "'"'"']|(echo|print[a-z]*)[ (]*f?["'"'"']1\.\.'
 }
 conformance() { "$DUALPI2_CACHE/venv/bin/python" scripts/conformance.py --check; }
+option_lists() { python3 -B scripts/gen-options.py --check; }
 
 plan 13
 rule "version_tests_only_in_compat" versions
@@ -68,5 +69,6 @@ rule "no_archive_address_written_down" hosts
 rule "version_in_one_place" one_version
 rule "functions_and_files_are_short" scripts/sizes.py
 rule "conformance_page_is_up_to_date" conformance
+rule "manual_and_completion_have_the_options" option_lists
 rule "ktap_comes_from_one_writer_in_each_language" writers
 [ -z "$failed" ]

@@ -185,14 +185,15 @@ emit() { # REPOSITORY
 		add_manual
 		add_completion
 		git add -fA
-		git commit -q -F - <<-'END'
+		git commit -q -F - <<-END
 			tc: add dualpi2 with all options of the out-of-tree module
 
 			The Dual Queue Coupled AQM of RFC 9332. Options, text, JSON and netlink
-			attributes are those of Linux 6.17 and later; ramp, recur, random, l4s, p_cmax,
-			overload_report, hist_c, hist_l and statistics of each queue are added in
-			attributes of their own, which other versions of the kernel and of tc do not
-			have.
+			attributes are those of Linux 6.17 and later. Added in attributes of their own,
+			which other versions of the kernel and of tc do not have, are statistics of each
+			queue and
+
+			$("$DUALPI2_ROOT/scripts/gen-options.py" --extension)
 		END
 		git format-patch -q -1 --zero-commit --no-signature -o "$series"
 		cd "$work/again"
