@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """
-cases.py - our tc-testing cases of dualpi2: tables of options and cases, from which the JSON is generated.
+cases.py - our tc-testing cases of dualpi2: those of one option (tdc_options.py) and tables, as JSON.
 
     dualpi2         d2XX: what our tc plugin and the stock tc have in common
     dualpi2-ext     d3XX: our plugin: own options, texts of refusals, save and restore
     dualpi2-stock   d2cX: the kernel's refusals where the plugin refuses first
 
-usage: cases.py [DIR]       write DIR/dualpi2.json and so on (DIR: build/tdc), which the kernel's tdc.py runs too
+usage: cases.py --settings  print settings of every option, for save_restore.sh
+       cases.py [DIR]       write DIR/dualpi2.json and so on (DIR: build/tdc), which the kernel's tdc.py runs too
 
 A case is known by its id: keep the id when a row moves, and take a free one for a new row.
 """
@@ -15,7 +16,8 @@ import json
 import os
 import re
 import sys
-from dataclasses import dataclass, field
+
+from tdc_options import IN_TREE, OUR_OWN
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -32,7 +34,6 @@ DOWN, UP = "$IP link set dev $DUMMY down", "$IP link set dev $DUMMY up"
 TITLE = "qdisc dualpi2 1: root refcnt [0-9]+ "      # a pattern
 STATISTICS = "$TC -s -j qdisc show dev $DUMMY"
 NOTHING = {"kind": "noqueue", "root": True}
-ABSENT = object()                                   # a key that JSON does not have
 
 # Faults of Linux's dualpi2 that our qdisc does not have, and the cases that show it; their names begin with the fault.
 FAULTS = {
@@ -42,166 +43,6 @@ FAULTS = {
     "C24": "d244 d245",                             # limit overwrites a memlimit that was set
 }
 
-
-# The options. Cases of one option alone are here, each a dictionary by id; the words of a case are the
-# keyword and the value.
-
-@dataclass
-class Option:
-    """An option of tc, or flags that exclude each other (keyword: "")."""
-    keyword: str
-    key: str                    # in JSON; three for the framing
-    default: tuple              # as text shows it, without unit, and in JSON
-    other: tuple                # likewise: a value that is not the default
-    kind: str = ""              # what a value is, in words
-    range: str = ""             # as a refusal has it
-    unit: str = ""              # that the text of a number ends in
-    # {id: (value, JSON)}
-    accepted: dict = field(default_factory=dict)
-    # {id: (value, JSON or as text shows it)}: changed, with "other" for all other options, or with defaults
-    alone: dict = field(default_factory=dict)
-    # {id: value}: refused by tc, as out of range or as of another kind
-    beyond: dict = field(default_factory=dict)
-    wrong: dict = field(default_factory=dict)
-    # {id: (value, reason)}: passed on by the stock tc and refused by the kernel
-    kernel: dict = field(default_factory=dict)
-
-    def words(self, value):
-        return f"{self.keyword} {value}".strip()
-
-    def text(self, value):
-        """As tc shows the option; "" if it does not."""
-        if self.kind == "gain":
-            value = f"{float(value):f}"
-        return value and self.words(value + self.unit)
-
-    def json(self, value):
-        if value is ABSENT:
-            return {}
-        return dict(zip(self.key.split(), value)) if " " in self.key else {self.key: value}
-
-    def is_shown_as(self, text):
-        word = text.split()[0]
-        if self.keyword:
-            return word in (self.keyword, f"no_{self.keyword}")
-        return word in (self.default[0], self.other[0], *(value for value, _ in self.accepted.values()))
-
-
-TIME = "4.294967s"
-GAIN = "0.003906 to 8388607.996094"
-US_RANGE = "1 us to 4294967 us"
-GAIN_RANGE = "1/256 Hz to (2^31 - 1)/256 Hz"
-
-# In the order of their text.
-IN_TREE = [
-    Option("limit", "limit", ("10000", 10000), ("2000", 2000), "number of packets", "1p to 4294967295p", "p",
-           accepted={"d315": ("5p", 5)},
-           alone={"d22b": ("77", 77)},
-           beyond={"d235": "4294967296", "d329": "0", "d32a": "4294967296"},
-           wrong={"d23b": "-1", "d341": "-1", "d342": "1.5"}),
-    Option("memlimit", "memory-limit", ("30280000", 30280000), ("3000000", 3000000), "", "1B to 4294967295B", "B",
-           accepted={"d20f": ("1", 1), "d210": ("4294967295", 4294967295), "d316": ("5000B", 5000),
-                     "d317": ("4k", 4096)},
-           alone={"d22c": ("4321", 4321)},
-           beyond={"d236": "4294967296", "d32b": "0", "d32c": "4294967296"}),
-    Option("target", "target", ("15ms", 15000), ("20ms", 20000), "time", f"1us to {TIME}",
-           accepted={"d211": ("1us", 1), "d212": ("4294967us", 4294967), "d312": ("4.294967s", 4294967)},
-           alone={"d22d": ("7ms", 7000)},
-           beyond={"d32d": "0", "d32e": "4294968us"},
-           wrong={"d23e": "soon", "d340": "soon"},
-           kernel={"d2c0": ("4294968us", US_RANGE)}),
-    Option("tupdate", "tupdate", ("16ms", 16000), ("21ms", 21000), "time", f"100us to {TIME}",
-           accepted={"d213": ("100us", 100), "d214": ("4294967us", 4294967)},
-           alone={"d22e": ("8ms", 8000)},
-           beyond={"d32f": "4294968us", "d330": "99us", "d331": "1us"},
-           kernel={"d2c1": ("99us", "100 us to 4294967 us"), "d2c2": ("4294968us", "100 us to 4294967 us")}),
-    Option("alpha", "alpha", ("0.160156", 0.160156), ("0.25", 0.25), "gain", GAIN,
-           accepted={"d215": ("0.00390625", 0.00390625), "d216": ("8388607", 8388610),
-                     "d313": ("8388607.99609375", 8388610)},
-           alone={"d22f": ("0.5", 0.5)},
-           beyond={"d332": "0", "d333": "0.001", "d334": "8388608"},
-           wrong={"d23c": "-1", "d23d": "fast"},
-           kernel={"d2c3": ("0", GAIN_RANGE), "d2c5": ("8388608", GAIN_RANGE)}),
-    Option("beta", "beta", ("3.199219", 3.19922), ("3.5", 3.5), "gain", GAIN,
-           accepted={"d217": ("0.00390625", 0.00390625), "d218": ("8388607", 8388610),
-                     "d314": ("8388607.99609375", 8388610)},
-           alone={"d230": ("4.75", 4.75)},
-           beyond={"d335": "0", "d336": "8388608"},
-           kernel={"d2c4": ("0", GAIN_RANGE), "d2c6": ("8388608", GAIN_RANGE)}),
-    Option("step_thresh", "step-thresh-us", ("1ms", 1000), ("2ms", 2000), "", f"0us to {TIME}, or 1p to 4294967294p",
-           accepted={"d219": ("1us", 1), "d21a": ("4294967us", 4294967), "d311": ("0us", 0)},
-           alone={"d231": ("700us", 700)},
-           beyond={"d238": "4294967296p", "d337": "4294968us", "d338": "0p", "d339": "4294967295p"},
-           wrong={"d23f": "5q"},
-           kernel={"d2c7": ("4294968us", "at most 4294967 us"), "d2c8": ("4294967295p", "1 to 4294967294 packets")}),
-    Option("min_qlen_step", "min-qlen-step", ("0", 0), ("3", 3), "", "0p to 4294967295p", "p",
-           accepted={"d21d": ("0", 0), "d21e": ("4294967295", 4294967295), "d318": ("5p", 5)},
-           alone={"d232": ("9", 9)},
-           beyond={"d237": "4294967296", "d33a": "4294967296"}),
-    Option("coupling_factor", "coupling", ("2", 2), ("4", 4), "", "1 to 255",
-           accepted={"d21f": ("1", 1), "d220": ("255", 255)},
-           alone={"d233": ("3", 3)},
-           beyond={"d239": "256", "d33b": "0", "d33c": "256"},
-           kernel={"d2c9": ("0", "1 to 255")}),
-    Option("", "drop-overload", ("drop_on_overload", "drop"), ("overflow", "overflow")),
-    Option("", "drop-early", ("drop_dequeue", "drop-dequeue"), ("drop_enqueue", "drop-enqueue")),
-    Option("classic_protection", "c-protection", ("10", 10), ("20", 20), "", "0% to 100%", "%",
-           accepted={"d221": ("0", 0), "d222": ("100", 100), "d319": ("50%", 50)},
-           alone={"d234": ("30", 30)},
-           beyond={"d23a": "101", "d33d": "101", "d33e": "101%"}),
-    Option("", "ecn-mask", ("l4s_ect", "l4s-ect"), ("any_ect", "any-ect"),
-           accepted={"d310": ("cla_ect", "cla-ect")}, alone={"d31f": ("cla_ect", "cla_ect")}),
-    Option("", "split-gso", ("split_gso", None), ("no_split_gso", ABSENT)),
-]
-OUR_OWN = [
-    Option("ramp", "ramp", ("400us", 400), ("300us", 300), "time", f"0us to {TIME}",
-           accepted={"d307": ("0us", 0), "d308": ("1us", 1), "d309": ("4294967us", 4294967), "d30a": ("400", 400),
-                     "d30b": ("1.5ms", 1500)},
-           alone={"d320": ("7us", "7us")},
-           beyond={"d33f": "4294968us"}),
-    Option("", "signal", ("recur", "recur"), ("random", "random"),
-           accepted={"d30c": ("recur", "recur"), "d30d": ("random", "random")}, alone={"d31e": ("random", "random")}),
-    Option("p_cmax", "p-cmax", ("", 0), ("30", 30), "percentage", "0% to 100%", "%",
-           accepted={"d34c": ("0", 0), "d34d": ("1%", 1), "d34e": ("100", 100)},
-           alone={"d356": ("30", "30")},
-           beyond={"d35d": "101"}, wrong={"d35e": "0.5"}),
-    Option("hist_c", "hist-c", ("64us", 64), ("100us", 100), "time", "1us to 16.384ms",
-           accepted={"d34f": ("1us", 1), "d350": ("16384us", 16384)},
-           alone={"d358": ("100us", "100us")},
-           beyond={"d35f": "0", "d360": "16385us"}),
-    Option("hist_l", "hist-l", ("8us", 8), ("9us", 9), "time", "1us to 16.384ms",
-           accepted={"d351": ("1us", 1), "d369": ("16.384ms", 16384)},
-           alone={"d359": ("9us", "9us")},
-           beyond={"d361": "0", "d362": "16385us"}, wrong={"d363": "wide"}),
-    Option("overload_report", "overload-report", ("1s", 1000000), ("2s", 2000000), "time",
-           "0us, or 100ms to 4294.967295s",
-           accepted={"d353": ("0", 0), "d354": ("100ms", 100000), "d355": ("4294967295us", 4294967295)},
-           alone={"d35a": ("2s", "2s")},
-           beyond={"d36a": "1us", "d365": "99999us", "d366": "4294967296us"}, wrong={"d367": "never"}),
-    Option("bandwidth", "bandwidth", ("", 0), ("20Mbit", 2500000), "rate", "8Kbit to 1Tbit",
-           accepted={"d370": ("8kbit", 1000), "d371": ("40mbit", 5000000), "d372": ("2500000bps", 2500000),
-                     "d373": ("8mibit", 1048576), "d374": ("34359738368", 4294967296), "d375": ("1Tbit", 125000000000)},
-           beyond={"d3a8": "1bit", "d3a9": "0", "d3aa": "10tbit"},
-           wrong={"d3ab": "40mb", "d3ac": "-40mbit", "d3ad": "unlimited"}),
-    Option("overhead", "overhead mpu framing", ("", (0, 0, "raw")), ("-4 mpu 64 ptm", (-4, 64, "ptm")),
-           "number of bytes", "-64 to 256", beyond={"d3ae": "-65", "d3af": "257"}, wrong={"d3b0": "1.5"}),
-    Option("mpu", "", ("", ABSENT), ("", ABSENT), "number of bytes", "0 to 256",    # shown with overhead
-           beyond={"d3b1": "257"}, wrong={"d3b2": "-1"}),
-    Option("", "ingress", ("", False), ("ingress", True),
-           accepted={"d391": ("ingress", True), "d393": ("egress", False)}, alone={"d3a1": ("ingress", "ingress")}),
-    Option("nqb", "nqb", ("45", "45"), ("2,46", "2,46"), "list of DSCPs", "0 to 63",
-           accepted={"d394": ("46,0x2d,0,63", "0,45,46,63")},
-           alone={"d3a3": ("46,0x2d", "45,46")},
-           beyond={"d3b8": "64"}, wrong={"d3ba": "ef"}),
-    Option("burst_max", "burst-max", ("0us", 0), ("8ms", 8000), "time", "0us to 100ms",
-           accepted={"d396": ("0", 0), "d397": ("100ms", 100000)},
-           alone={"d3a6": ("8ms", "8ms")},
-           beyond={"d3bb": "100001us"}, wrong={"d3bc": "long"}),
-    Option("", "bypass", ("", False), ("", False),
-           accepted={"d3be": ("bypass", True), "d3bf": ("no_bypass", False)}, alone={"d3c1": ("bypass", "bypass")}),
-    Option("", "l4s", ("", True), ("no_l4s", False),
-           accepted={"d30e": ("l4s", True), "d30f": ("no_l4s", False)}, alone={"d31d": ("no_l4s", "no_l4s")}),
-]
 OPTIONS = IN_TREE + OUR_OWN
 # Every option set to its other value.
 IN_TREE_WORDS, ALL_WORDS = (" ".join(option.words(option.other[0]) for option in options if option.other[0])
@@ -491,7 +332,7 @@ OUR_OWN_CASES = [
           shows_options({"target": 5000, "tupdate": 20000})),
     rejected("d343", "limit 5 limit 6", "once", 'limit: duplicate, "6" is the second value; expected once',
              "limit given twice"),
-    rejected("d344", "ramp", "missing", f"ramp: the value is missing; expected 0us to {TIME}",
+    rejected("d344", "ramp", "missing", "ramp: the value is missing; expected 0us to 4.294967s",
              "ramp without a value"),
     rejected("d345", "overflow overflow", "once", "overflow: duplicate; expected once", "overflow given twice"),
     rejected("d346", "max_rtt 20ms typical_rtt 30ms", "at most max_rtt",
@@ -581,7 +422,16 @@ def all_cases():
     return files
 
 
+def settings():
+    """Every option alone and all together, each as words for tc."""
+    return ["", *(option.words(value) for option in OPTIONS for value, _ in (*option.accepted.values(), option.other)
+                  if value), ALL_WORDS]
+
+
 def main():
+    if sys.argv[1:] == ["--settings"]:
+        print("\n".join(settings()))
+        return
     folder = sys.argv[1] if len(sys.argv) > 1 else f"{ROOT}/build/tdc"
     os.makedirs(folder, exist_ok=True)
     for name, cases in all_cases().items():
