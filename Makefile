@@ -47,7 +47,7 @@ build/net/traffic: selftests/net/traffic.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -static -o $@ $<
 
-fuzz_shared := $(addprefix selftests/fuzz/,nl.c stats.c nl.h stats.h options.h) include/uapi/linux/dualpi2.h
+fuzz_shared := $(addprefix selftests/fuzz/,nl.c stats.c nl.h stats.h options.h) $(wildcard include/uapi/linux/*.h)
 build/fuzz/netlink: selftests/fuzz/netlink.c $(wildcard selftests/fuzz/netlink/*) $(fuzz_shared)
 build/fuzz/storm: selftests/fuzz/storm.c $(wildcard selftests/fuzz/storm/*) $(fuzz_shared)
 build/fuzz/netlink build/fuzz/storm:
@@ -56,7 +56,7 @@ build/fuzz/netlink build/fuzz/storm:
 
 # It has the front end's tests in it, for their stubs of tc.
 build/fuzz/tc_line: selftests/fuzz/tc_line.c selftests/fuzz/tc_line.h selftests/fuzz/options.h iproute2-patch/tc/q_dualpi2.c iproute2-patch/tc/tc_plugin.h \
-		selftests/tc/test_q_dualpi2.c include/uapi/linux/dualpi2.h
+		selftests/tc/test_q_dualpi2.c $(wildcard selftests/tc/*.h include/uapi/linux/*.h)
 	@mkdir -p $(@D)
 	clang -std=gnu11 -g -O2 -Wall -Wextra -Werror -Wno-unused-function \
 		-fsanitize=fuzzer,address,undefined,float-cast-overflow,float-divide-by-zero -fno-sanitize-recover=all \
