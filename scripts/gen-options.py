@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is written from the list of options, include/uapi/linux/dualpi2_options.h: in the manual the synopsis, and the
-bash completion, each between two markers.
+"""What is written from the list of options, include/uapi/linux/dualpi2_options.h: in the manual the synopsis, the bash
+completion, and the presets that the command dualpi2 knows, each between two markers.
 
-usage: gen-options.py               write both
+usage: gen-options.py               write all
        gen-options.py --check       say which is not up to date
        gen-options.py --extension   print the keywords that only this module has
 """
 
+import glob
 import os
 import re
 import sys
@@ -32,6 +33,8 @@ def read(name):
 TEXT = read(option_list.PATH)
 ROWS = list(option_list.rows(TEXT))
 PRESETS = [row.word for row in ROWS if row.macro == "PRESET"]
+TABLE = "".join(f'    "{row.word}": ({row.overhead}, {row.mpu}, "{row.framing.lower()}"),\n'
+                for row in ROWS if row.macro == "PRESET")
 PRESET_LINE = int(re.search(r"DUALPI2_PRESET_LINE\s+(\d+)", TEXT)[1])
 DEFAULTS = {row.attr: row.default for row in ROWS if row.macro in ("VALUE", "CHOICE")}
 
@@ -113,8 +116,11 @@ def main():
         words = [row.word for row in ROWS if row.macro not in ("CHOICE", "PRESET", "DERIVED") and row.ext]
         print(textwrap.fill(", ".join([*words, "presets of link layers"]), 78, break_on_hyphens=False))
         return
+    command, = (name for name in glob.glob("tools/**/*.py", root_dir=ROOT, recursive=True)
+                if "\n    # presets\n" in read(name))
     for name, text in ((MANUAL, with_lists(MANUAL, r'.\" options', r'.\" end', synopsis())),
-                       (COMPLETION, with_lists(COMPLETION, "    # options", "    # end", completion()))):
+                       (COMPLETION, with_lists(COMPLETION, "    # options", "    # end", completion())),
+                       (command, with_lists(command, "    # presets", "    # end", TABLE))):
         if sys.argv[1:] == ["--check"]:
             if read(name) != text:
                 print(f"{name}: the options are not those of {option_list.PATH}; run scripts/gen-options.py")

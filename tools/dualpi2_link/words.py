@@ -20,13 +20,21 @@ RTT_MIN_US, RTT_MAX_US = 1_000, 8_500_000
 
 # Cake's words: overhead, mpu, framing.
 PRESETS = {
+    # presets
     "conservative": (48, 0, "atm"),
-    "ipoa-vcmux": (8, 0, "atm"), "ipoa-llcsnap": (16, 0, "atm"),
-    "bridged-vcmux": (24, 0, "atm"), "bridged-llcsnap": (32, 0, "atm"),
-    "pppoa-vcmux": (10, 0, "atm"), "pppoa-llc": (14, 0, "atm"),
-    "pppoe-vcmux": (32, 0, "atm"), "pppoe-llcsnap": (40, 0, "atm"),
-    "pppoe-ptm": (30, 0, "ptm"), "bridged-ptm": (22, 0, "ptm"),
-    "docsis": (18, 64, "noatm"), "ethernet": (38, 84, "noatm"),
+    "ipoa-vcmux": (8, 0, "atm"),
+    "ipoa-llcsnap": (16, 0, "atm"),
+    "bridged-vcmux": (24, 0, "atm"),
+    "bridged-llcsnap": (32, 0, "atm"),
+    "pppoa-vcmux": (10, 0, "atm"),
+    "pppoa-llc": (14, 0, "atm"),
+    "pppoe-vcmux": (32, 0, "atm"),
+    "pppoe-llcsnap": (40, 0, "atm"),
+    "pppoe-ptm": (30, 0, "ptm"),
+    "bridged-ptm": (22, 0, "ptm"),
+    "docsis": (18, 64, "noatm"),
+    "ethernet": (38, 84, "noatm"),
+    # end
 }
 FRAMINGS = ("raw", "noatm", "atm", "ptm")
 
