@@ -75,7 +75,7 @@ user_sparse() {
 }
 # The algorithm and the front end, with all that clang has but for
 # - conversions that lose bits: user_conversions sees what is really lost, and in the front end the fuzzer;
-# - GNU C, without which there is no kernel; its names of include guards; kernel-doc, which is not Doxygen's;
+# - GNU C, without which there is no kernel, and its enumerators beyond int; its names of include guards; kernel-doc, which is not Doxygen's;
 # - padding of structs, a function that one file does not use, comparing with a default under -Wswitch-enum,
 #   and casts of netlink's own macros.
 user_clang_everything() {
@@ -83,7 +83,7 @@ user_clang_everything() {
 	for file in "$work/algorithm.c" "${core[@]}"; do
 		finds "$diagnostics" clang -O2 -Weverything -Wno-implicit-int-conversion -Wno-shorten-64-to-32 \
 			-Wno-sign-conversion -Wno-float-conversion -Wno-implicit-int-float-conversion -Wno-float-equal \
-			-Wno-gnu -Wno-reserved-identifier -Wno-reserved-macro-identifier -Wno-documentation-unknown-command \
+			-Wno-gnu -Wno-pedantic -Wno-reserved-identifier -Wno-reserved-macro-identifier -Wno-documentation-unknown-command \
 			-Wno-padded -Wno-unused-function -Wno-switch-enum -Wno-cast-align -Wno-cast-qual -Wno-gnu-empty-initializer \
 			-c -o /dev/null "${include[@]}" "$file"
 	done

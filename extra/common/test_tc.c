@@ -220,7 +220,7 @@ static void test_extra_round_trip(void)
 	srandom(9332);
 	for (bad = 0, i = 0; i < 50000; i++) {
 		rate = (((__u64)random() << 31) | random()) >> random() % 36;
-		rate = 1000 + rate % (DUALPI2_BANDWIDTH_MAX - 999);
+		rate = 1000 + rate % ((__u64)DUALPI2_BANDWIDTH_MAX - 999);
 		set_one(TCA_CSAQM_BANDWIDTH, &rate, sizeof(rate));
 		bad += !extra_round_trip(CSAQM);
 	}

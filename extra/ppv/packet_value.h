@@ -33,7 +33,7 @@
 #define PPV_DEFAULT_DEF		1U
 
 /* A rate is below 2^37 bytes per second, as that of any link here. */
-#define PPV_RATE_MAX		DUALPI2_BANDWIDTH_MAX
+#define PPV_RATE_MAX		((u64)DUALPI2_BANDWIDTH_MAX)
 
 /* Flows whose rate is known; of one set, those with the same low bits of the hash,
  * the one that was seen longest ago makes room.

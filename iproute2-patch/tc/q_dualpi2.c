@@ -98,12 +98,12 @@ struct dualpi2_option {
 	unsigned int knob;
 	__s64 min;		/* DUALPI2_WORD: the value */
 	__s64 max;
+	unsigned int line;	/* of the usage; 0: with the option before */
 	bool or_zero;		/* 0 is in range, too */
 	bool silent;		/* not in the text: DUALPI2_WORD, or if it is 0 */
 	bool json_bool;		/* DUALPI2_WORD: in JSON true or false */
 	const char *json_key;
 	const char *json_word;
-	unsigned int line;	/* of the usage; 0: with the option before */
 };
 
 enum {

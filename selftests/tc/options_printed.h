@@ -64,7 +64,7 @@ static void test_raw_from_the_kernel(void)
 		{ TCA_DUALPI2_EXT_NQB, 8, 1ULL << 45 },
 		{ TCA_DUALPI2_EXT_BURST_MAX, 4, 5000 },
 		{ TCA_DUALPI2_EXT_BYPASS, 1, 0 },
-		{ 17, 8, UINT64_MAX },	/* of newer ones */
+		{ TCA_DUALPI2_EXT_MAX + 1, 8, UINT64_MAX },	/* of newer ones */
 		{ 30, 4, UINT32_MAX },
 		{ 31, 4, UINT32_MAX },
 		{ 32, 4, UINT32_MAX },
