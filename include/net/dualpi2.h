@@ -1494,7 +1494,7 @@ dualpi2_verdict_fast(const struct dualpi2_params *p, struct dualpi2_vars *v,
 			return DUALPI2_PASS;
 		if (pkt->profile > DUALPI2_C_MARK ||
 		    (pkt->profile == DUALPI2_C_DROP &&
-		     (!pkt->may_drop ||
+		     (!pkt->may_drop || v->classic_q32 >= DUALPI2_ONE_Q32 ||
 		      dualpi2_is_whole(&v->c_signal, v->classic_q32))))
 			return DUALPI2_UNDECIDED;
 		return dualpi2_spacer_hit(&v->c_signal, v->classic_q32, false,
