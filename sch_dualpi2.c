@@ -404,7 +404,7 @@ static __always_inline int dualpi2_classify_fast(const struct sk_buff *skb,
 		     (skb->priority > TC_H_MIN_MASK &&
 		      TC_H_MAJ(skb->priority) == sch->handle)))
 		return -1;
-	dsfield = dualpi2_plain_dsfield(skb);
+	dsfield = dualpi2_linear_dsfield(skb);
 	if (dsfield < 0 || ((u32)dsfield >= q->nqb_from &&
 			    (q->nqb >> (dsfield >> 2) & 1)))
 		return -1;
@@ -676,7 +676,7 @@ dualpi2_check_limits(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns)
 static noinline int dualpi2_burst_begin(struct dualpi2_sched_data *q, u32 len,
 					u64 now_ns)
 {
-	dualpi2_burst_arrive(&q->burst, len, now_ns);
+	dualpi2_burst_next(&q->burst, len, now_ns);
 	return NET_XMIT_SUCCESS;
 }
 
@@ -709,7 +709,7 @@ dualpi2_queue_tail(struct Qdisc *sch, struct sk_buff *skb,
 	WRITE_ONCE(sch->q.qlen, sch->q.qlen + 1);
 	if (queue == DUALPI2_QUEUE_C)
 		return NET_XMIT_SUCCESS;
-	if (!dualpi2_burst_goes_on(&q->burst, len, now_ns))
+	if (!dualpi2_burst_continues(&q->burst, len, now_ns))
 		return dualpi2_burst_begin(q, len, now_ns);
 	return NET_XMIT_SUCCESS;
 }
@@ -791,7 +791,7 @@ static int dualpi2_segment(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns,
 	}
 	if (!queued)
 		return NET_XMIT_DROP;
-	dualpi2_tell_parents(sch, queued, (int)(orig_len - bytes));
+	dualpi2_adjust_parents(sch, queued, (int)(orig_len - bytes));
 	return NET_XMIT_SUCCESS;
 }
 
@@ -809,7 +809,7 @@ static void dualpi2_adapt_ramp(struct dualpi2_sched_data *q)
 {
 	dualpi2_burst_update(&q->burst, dualpi2_ns_per_byte(q), q->mtu_bytes,
 			     q->params.burst_max_ns);
-	dualpi2_tolerate(&q->params, &q->vars, q->burst.tolerated_ns);
+	dualpi2_tolerate(&q->params, &q->vars, q->burst.burst_ns);
 }
 
 /* The PI update, when it is due: with the age of the older head, or for the time
@@ -1081,7 +1081,7 @@ static noinline void dualpi2_aqm_drop(struct Qdisc *sch, struct sk_buff *skb,
 	dualpi2_charge_drop(q, &q->fifo[dualpi2_queue_of(dualpi2_cb(skb))], skb,
 			    verdict == DUALPI2_DROP_AQM ?
 			    DUALPI2_DROPPED_AQM : DUALPI2_DROPPED_OVERLOAD);
-	dualpi2_leave(sch, skb);
+	dualpi2_backlog_dec(sch, skb);
 	qdisc_qstats_drop(sch);
 	dualpi2_compat_dequeue_drop(sch, skb, dualpi2_aqm_reason(q));
 }
@@ -1230,7 +1230,7 @@ dualpi2_try_verdict(struct Qdisc *sch, struct sk_buff *skb,
 	enum dualpi2_verdict verdict;
 	struct dualpi2_packet pkt;
 
-	if (sojourn_ns >= DUALPI2_QUIET_MAX_NS ||
+	if (sojourn_ns >= DUALPI2_NO_SIGNAL_MAX_NS ||
 	    (shaped &&
 	     dualpi2_fifo_bytes(&q->fifo[queue]) > DUALPI2_LINK_BYTES_MAX))
 		return NULL;
@@ -1293,10 +1293,10 @@ dualpi2_try_dequeue_head(struct Qdisc *sch, struct sk_buff *skb,
 	u64 sojourn_ns = dualpi2_sojourn_or_huge(skb, now_ns);
 
 	if (shaped && skb->next ?
-	    !dualpi2_is_quiet(&q->params, &q->vars, queue, sojourn_ns,
+	    !dualpi2_no_signal(&q->params, &q->vars, queue, sojourn_ns,
 			      dualpi2_fifo_bytes(&q->fifo[queue]) -
 			      qdisc_pkt_len(skb)) :
-	    sojourn_ns >= q->vars.quiet_ns[queue])
+	    sojourn_ns >= q->vars.no_signal_below_ns[queue])
 		return false;
 	dualpi2_verify_dequeue(sch, skb, queue, &q->vars, DUALPI2_PASS, now_ns);
 	dualpi2_take_head(sch, skb, queue, false, shaped, sojourn_ns, now_ns);
@@ -1357,7 +1357,7 @@ static noinline struct sk_buff *dualpi2_dequeue_peeked(struct Qdisc *sch)
 	q->dequeue_slow_flags &= ~DUALPI2_SLOW_PEEKED;
 	if (!skb)
 		return sch->dequeue(sch);
-	dualpi2_leave(sch, skb);
+	dualpi2_backlog_dec(sch, skb);
 	return skb;
 }
 
@@ -1514,7 +1514,7 @@ static void dualpi2_trim(struct Qdisc *sch)
 		skb = dualpi2_dequeue_head(q, fifo);
 		dropped++;
 		dropped_bytes += qdisc_pkt_len(skb);
-		dualpi2_leave(sch, skb);
+		dualpi2_backlog_dec(sch, skb);
 		qdisc_qstats_drop(sch);
 		dualpi2_account_drop(&fifo->stats, skb, DUALPI2_DROPPED_PURGE);
 		if (tail)
@@ -1781,7 +1781,7 @@ static void dualpi2_destroy(struct Qdisc *sch)
 	/* Listeners that saw DUALPI2_CMD_OVERLOAD_BEGIN must see its end: ignore
 	 * the time between reports.
 	 */
-	q->vars.report.quiet_until_ns = 0;
+	q->vars.report.silent_until_ns = 0;
 	now_ns = ktime_get_ns();
 	kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);
 	if (kind != DUALPI2_REPORT_NONE)
@@ -2055,7 +2055,7 @@ static int dualpi2_put_link(struct sk_buff *skb,
 		.throttled = q->throttled,
 		.nqb_arrived = q->nqb_arrived,
 		.nqb_dropped = q->nqb_dropped,
-		.burst_ns = q->burst.tolerated_ns,
+		.burst_ns = q->burst.burst_ns,
 		.ramp_min_ns = q->vars.ramp.min_ns,
 		.ramp_max_ns = q->vars.ramp.max_ns,
 		.limit_pkts = q->limit_pkts,

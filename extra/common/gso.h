@@ -74,7 +74,7 @@ static inline int extra_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 	}
 	if (!count)
 		return NET_XMIT_DROP;
-	dualpi2_tell_parents(sch, count, (int)(whole - bytes));
+	dualpi2_adjust_parents(sch, count, (int)(whole - bytes));
 	return NET_XMIT_SUCCESS;
 }
 

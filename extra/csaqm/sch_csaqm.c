@@ -148,7 +148,7 @@ static int csaqm_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns,
 	struct csaqm_fifo *fifo = &q->fifo[queue];
 	/* There are devices without a header, and packets without a byte. */
 	u32 bytes = max(qdisc_pkt_len(skb), 1U);
-	u32 value = dualpi2_cb(skb)->own;
+	u32 value = dualpi2_cb(skb)->priv;
 
 	fifo->stats.arrived++;
 	fifo->stats.no_value += !value;
@@ -181,7 +181,7 @@ static int csaqm_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	enum dualpi2_ecn ecn = DUALPI2_ECN_NOT_ECT;
 	int dsfield;
 
-	dsfield = dualpi2_plain_dsfield(skb);
+	dsfield = dualpi2_linear_dsfield(skb);
 	if (unlikely(dsfield < 0))
 		dsfield = dualpi2_read_dsfield(skb, &cb);
 	if (likely(dsfield >= 0))
@@ -192,7 +192,7 @@ static int csaqm_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	if (csaqm_queue_of_ecn(&q->params, ecn) == DUALPI2_QUEUE_L)
 		cb.flags |= CSAQM_CB_L;
 	*dualpi2_cb(skb) = cb;
-	dualpi2_cb(skb)->own = ppv_read(skb, dsfield >= 0, q->config.carry);
+	dualpi2_cb(skb)->priv = ppv_read(skb, dsfield >= 0, q->config.carry);
 
 	if (q->vars.idle_ns != CSAQM_BUSY) {
 		dualpi2_clock_start(&q->params.link, &q->clock, now_ns);
@@ -216,7 +216,7 @@ static bool csaqm_signal(struct csaqm_sched_data *q, struct csaqm_fifo *fifo,
 	const struct dualpi2_cb *cb = dualpi2_cb(skb);
 
 	switch (csaqm_verdict(&q->params, &q->vars, csaqm_queue_of(skb),
-			      cb->own, cb->flags & DUALPI2_CB_ECN)) {
+			      cb->priv, cb->flags & DUALPI2_CB_ECN)) {
 	case CSAQM_DROP:
 		return may_drop;
 	case CSAQM_MARK:
@@ -238,7 +238,7 @@ static void csaqm_drop(struct Qdisc *sch, struct sk_buff *skb)
 
 	csaqm_dropped(&q->params, &q->vars, queue, qdisc_pkt_len(skb));
 	qdisc_qstats_drop(sch);
-	dualpi2_leave(sch, skb);
+	dualpi2_backlog_dec(sch, skb);
 }
 
 /* Wait for the shaper.  A watchdog that is set is set for this very packet.
@@ -313,7 +313,7 @@ static struct sk_buff *csaqm_dequeue(struct Qdisc *sch)
 	if (delay_ns > fifo->stats.delay_max_ns)
 		fifo->stats.delay_max_ns = delay_ns;
 	qdisc_bstats_update(sch, skb);
-	dualpi2_leave(sch, skb);
+	dualpi2_backlog_dec(sch, skb);
 	if (csaqm_is_empty(q))
 		csaqm_begin_idle(q, now_ns);
 	else if (unlikely(csaqm_is_aside(q)))

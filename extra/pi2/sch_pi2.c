@@ -225,7 +225,7 @@ static struct sk_buff *pi2_dequeue(struct Qdisc *sch)
 			break;
 		dropped++;
 		dropped_bytes += qdisc_pkt_len(skb);
-		dualpi2_leave(sch, skb);
+		dualpi2_backlog_dec(sch, skb);
 		qdisc_qstats_drop(sch);
 		kfree_skb(skb);
 	}
@@ -236,7 +236,7 @@ static struct sk_buff *pi2_dequeue(struct Qdisc *sch)
 	if (dropped)
 		qdisc_tree_reduce_backlog(sch, dropped, dropped_bytes);
 	pi2_drain_sent(&q->drain, q->bytes, qdisc_pkt_len(skb), now_ns);
-	dualpi2_leave(sch, skb);
+	dualpi2_backlog_dec(sch, skb);
 	pi2_account(q, skb)->forwarded++;
 	q->stats.forwarded_bytes += qdisc_pkt_len(skb);
 	q->stats.delay_sum_ns += delay_ns;
@@ -303,7 +303,7 @@ static void pi2_trim(struct Qdisc *sch)
 		skb = pi2_pop(q);
 		dropped++;
 		dropped_bytes += qdisc_pkt_len(skb);
-		dualpi2_leave(sch, skb);
+		dualpi2_backlog_dec(sch, skb);
 		qdisc_qstats_drop(sch);
 		pi2_account(q, skb)->purged++;
 		rtnl_kfree_skbs(skb, skb);

@@ -105,7 +105,7 @@ static int ppv_pass_on(struct sk_buff *skb, struct Qdisc *sch,
 
 	rate = ppv_flow_add(flow, &q->window, len, now_ns);
 	if (tvf->count &&
-	    ppv_write(skb, dualpi2_cb(skb)->own, q->config.carry,
+	    ppv_write(skb, dualpi2_cb(skb)->priv, q->config.carry,
 		      ppv_pick(tvf, rate, prandom_u32_state(&q->rnd)))) {
 		q->stats.valued++;
 	} else {
@@ -156,7 +156,7 @@ static int ppv_pass_on_gso(struct sk_buff *skb, struct Qdisc *sch,
 	}
 	if (!count)
 		return ret;
-	dualpi2_tell_parents(sch, count, (int)(whole - bytes));
+	dualpi2_adjust_parents(sch, count, (int)(whole - bytes));
 	return NET_XMIT_SUCCESS;
 }
 
@@ -178,9 +178,9 @@ static int ppv_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	tvf = &q->tvf[number];
 
 	/* A filter's action may have changed the packet, so look afterwards. */
-	if (unlikely(dualpi2_plain_dsfield(skb) < 0))
+	if (unlikely(dualpi2_linear_dsfield(skb) < 0))
 		is_ip = dualpi2_read_dsfield(skb, &cb) >= 0;
-	cb.own = is_ip;
+	cb.priv = is_ip;
 	*dualpi2_cb(skb) = cb;
 	flow = ppv_flow_find(q->flows, skb_get_hash_perturb(skb, &q->key),
 			     &q->window, now_ns, &found);
@@ -201,7 +201,7 @@ static struct sk_buff *ppv_dequeue(struct Qdisc *sch)
 	if (!skb)
 		return NULL;
 	qdisc_bstats_update(sch, skb);
-	dualpi2_leave(sch, skb);
+	dualpi2_backlog_dec(sch, skb);
 	return skb;
 }
 

@@ -309,11 +309,11 @@ struct dualpi2_params {
 };
 
 /**
- * struct dualpi2_spacer - spreads the signals of one stream evenly
+ * struct dualpi2_accumulator - spreads the signals of one stream evenly
  * @credit_q32: probability collected and not yet spent
  * @dither_q32: as s32: how much earlier than at 1 the next signal is due
  */
-struct dualpi2_spacer {
+struct dualpi2_accumulator {
 	s64 credit_q32;
 	u32 dither_q32;
 };
@@ -323,14 +323,14 @@ struct dualpi2_spacer {
  * @count: of &dualpi2_vars.overload_count: those whose end was reported
  * @total_ns: of &dualpi2_vars.overload_total_ns: their length
  * @since_ns: begin of the first one after these
- * @quiet_until_ns: time before which there is no other report
+ * @silent_until_ns: time before which there is no other report
  * @begun: the begin of the present one was reported
  */
 struct dualpi2_reported {
 	u64 count;
 	u64 total_ns;
 	u64 since_ns;
-	u64 quiet_until_ns;
+	u64 silent_until_ns;
 	bool begun;
 };
 
@@ -380,7 +380,7 @@ struct dualpi2_delay {
  * @classic_q32: p_C = p'^2
  * @coupled_q32: p_CL = min(k * p', 1)
  * @due_ns: time of the next update
- * @quiet_ns: a packet of this queue gets no signal for a delay below this
+ * @no_signal_below_ns: a packet of this queue gets no signal for a delay below this
  * @may_pass: out of overload, with signals evenly spaced: see dualpi2_verdict_fast()
  * @updated_ns: time of the last update
  * @target_ns: effective target, from dualpi2_set_target()
@@ -408,7 +408,7 @@ struct dualpi2_delay {
  */
 struct dualpi2_vars {
 	u64 due_ns;
-	u64 quiet_ns[DUALPI2_QUEUES];
+	u64 no_signal_below_ns[DUALPI2_QUEUES];
 	s32 credit;
 	s32 credit_start;
 	u64 base_q32;
@@ -423,11 +423,11 @@ struct dualpi2_vars {
 	bool may_pass;
 	struct dualpi2_ramp ramp;
 	struct dualpi2_ramp shared_ramp;
-	struct dualpi2_spacer c_signal;
-	struct dualpi2_spacer c_scalable;
-	struct dualpi2_spacer l_mark;
-	struct dualpi2_spacer l_classic;
-	struct dualpi2_spacer l_drop;
+	struct dualpi2_accumulator c_signal;
+	struct dualpi2_accumulator c_scalable;
+	struct dualpi2_accumulator l_mark;
+	struct dualpi2_accumulator l_classic;
+	struct dualpi2_accumulator l_drop;
 	u64 overload_count;
 	u64 overload_since_ns;
 	u64 overload_below_ns;
@@ -797,7 +797,7 @@ static inline void dualpi2_overload_update(const struct dualpi2_params *p,
 }
 
 /* No packet waits for so long: 146 years. */
-#define DUALPI2_QUIET_MAX_NS		(1ULL << 62)
+#define DUALPI2_NO_SIGNAL_MAX_NS		(1ULL << 62)
 
 /* In overload, does the AQM drop packets of all codepoints?  That depends on p'
  * alone: &dualpi2_vars.overload lasts longer, for reports.
@@ -811,15 +811,15 @@ static inline bool dualpi2_sheds(const struct dualpi2_params *p,
 /* At p' of 0 there is no signal in the Classic queue, nor a coupled one, and no
  * native one up to the begin of the ramp.
  */
-static inline void dualpi2_set_quiet(const struct dualpi2_params *p,
+static inline void dualpi2_set_no_signal(const struct dualpi2_params *p,
 				     struct dualpi2_vars *v)
 {
 	u32 silent_ns = min_t(u32, v->ramp.min_ns, v->shared_ramp.min_ns);
 
 	v->may_pass = !p->random && !dualpi2_sheds(p, v);
-	v->quiet_ns[DUALPI2_QUEUE_C] = p->drop_early || !v->base_q32 ?
-				       DUALPI2_QUIET_MAX_NS : 0;
-	v->quiet_ns[DUALPI2_QUEUE_L] = !v->base_q32 && p->step_pkts == U32_MAX ?
+	v->no_signal_below_ns[DUALPI2_QUEUE_C] = p->drop_early || !v->base_q32 ?
+				       DUALPI2_NO_SIGNAL_MAX_NS : 0;
+	v->no_signal_below_ns[DUALPI2_QUEUE_L] = !v->base_q32 && p->step_pkts == U32_MAX ?
 				       silent_ns + 1ULL : 0;
 }
 
@@ -836,7 +836,7 @@ static inline void dualpi2_probabilities(const struct dualpi2_params *p,
 	v->classic_q32 = dualpi2_square_q32(v->base_q32);
 	v->coupled_q32 = min_t(u64, v->base_q32 * p->coupling, DUALPI2_ONE_Q32);
 	v->due_ns = v->updated_ns + p->tupdate_ns;
-	dualpi2_set_quiet(p, v);
+	dualpi2_set_no_signal(p, v);
 }
 
 /**
@@ -930,7 +930,7 @@ dualpi2_report_next(const struct dualpi2_params *p, struct dualpi2_vars *v,
 {
 	struct dualpi2_reported *r = &v->report;
 
-	if (p->report_ns && now_ns < r->quiet_until_ns)
+	if (p->report_ns && now_ns < r->silent_until_ns)
 		return DUALPI2_REPORT_NONE;
 	if (v->overload ? r->begun : v->overload_count == r->count)
 		return DUALPI2_REPORT_NONE;
@@ -940,7 +940,7 @@ dualpi2_report_next(const struct dualpi2_params *p, struct dualpi2_vars *v,
 		.duration_ns = dualpi2_overload_ns(v, now_ns) - r->total_ns,
 		.count = v->overload_count - r->count,
 	};
-	r->quiet_until_ns = now_ns + p->report_ns;
+	r->silent_until_ns = now_ns + p->report_ns;
 	r->begun = v->overload && p->report_ns;
 	if (v->overload)
 		return p->report_ns ? DUALPI2_REPORT_BEGIN :
@@ -968,7 +968,7 @@ static inline void dualpi2_report_change(const struct dualpi2_params *from,
 
 	if (!from->report_ns)
 		dualpi2_report_next(from, v, now_ns, &report);
-	v->report.quiet_until_ns = min_t(u64, v->report.quiet_until_ns,
+	v->report.silent_until_ns = min_t(u64, v->report.silent_until_ns,
 					 now_ns + to->report_ns);
 }
 
@@ -984,13 +984,13 @@ static inline u64 dualpi2_report_wait_ns(const struct dualpi2_params *p,
 					 const struct dualpi2_vars *v,
 					 u64 now_ns)
 {
-	u64 quiet_until_ns = v->report.quiet_until_ns;
+	u64 silent_until_ns = v->report.silent_until_ns;
 
 	if (!p->report_ns ||
 	    (!v->overload && v->overload_count == v->report.count))
 		return 0;
-	if (now_ns < quiet_until_ns)
-		return quiet_until_ns - now_ns;
+	if (now_ns < silent_until_ns)
+		return silent_until_ns - now_ns;
 	/* A queue that has become empty tells nobody: it is to be looked at. */
 	return min_t(u64, p->report_ns, DUALPI2_NS_PER_SEC);
 }
@@ -1088,7 +1088,7 @@ static inline bool dualpi2_pi_is_due(const struct dualpi2_vars *v, u64 now_ns)
 }
 
 /**
- * dualpi2_is_quiet() - is it sure that a packet gets no signal?
+ * dualpi2_no_signal() - is it sure that a packet gets no signal?
  * @p: parameters
  * @v: state
  * @queue: where it was
@@ -1099,19 +1099,19 @@ static inline bool dualpi2_pi_is_due(const struct dualpi2_vars *v, u64 now_ns)
  * need not be asked.  With a shaper the native marker goes by the one delay or the
  * other.  In the Classic queue it is so, too, where signals are given on arrival.
  */
-static inline bool dualpi2_is_quiet(const struct dualpi2_params *p,
+static inline bool dualpi2_no_signal(const struct dualpi2_params *p,
 				    const struct dualpi2_vars *v,
 				    enum dualpi2_queue queue, u64 sojourn_ns,
 				    u64 left_bytes)
 {
-	u64 quiet_ns = v->quiet_ns[queue];
+	u64 no_signal_below_ns = v->no_signal_below_ns[queue];
 
-	if (sojourn_ns >= quiet_ns)
+	if (sojourn_ns >= no_signal_below_ns)
 		return false;
 	/* The product is below 2^62. */
 	return queue == DUALPI2_QUEUE_C || !p->link.ns_per_byte_q20 ||
 	       (left_bytes <= DUALPI2_LINK_BYTES_MAX &&
-		left_bytes * p->link.ns_per_byte_q20 >> 20 < quiet_ns);
+		left_bytes * p->link.ns_per_byte_q20 >> 20 < no_signal_below_ns);
 }
 
 /* May overload begin or go on at this delay?  See DUALPI2_OVERLOAD_PKTS and
@@ -1195,14 +1195,14 @@ static inline void dualpi2_pi_idle(const struct dualpi2_params *p,
 }
 
 /* With another @p_q32, has a whole probability come together? */
-static inline bool dualpi2_is_whole(const struct dualpi2_spacer *s, u64 p_q32)
+static inline bool dualpi2_is_whole(const struct dualpi2_accumulator *s, u64 p_q32)
 {
 	return s->credit_q32 + (s64)p_q32 + (s32)s->dither_q32 >=
 	       (s64)DUALPI2_ONE_Q32;
 }
 
 /**
- * dualpi2_spacer_hit() - is this packet the one to be signalled?
+ * dualpi2_accumulate() - is this packet the one to be signalled?
  * @s: state of the stream of packets
  * @p_q32: probability, 0..1
  * @random: decide by @rnd instead
@@ -1217,7 +1217,7 @@ static inline bool dualpi2_is_whole(const struct dualpi2_spacer *s, u64 p_q32)
  * credit_q32 stays within -1/2..3/2.  The dither runs through a linear
  * congruential sequence of period 2^32, which @rnd disturbs.
  */
-static inline bool dualpi2_spacer_hit(struct dualpi2_spacer *s, u64 p_q32,
+static inline bool dualpi2_accumulate(struct dualpi2_accumulator *s, u64 p_q32,
 				      bool random, u32 rnd)
 {
 	if (!p_q32)
@@ -1339,7 +1339,7 @@ static inline void dualpi2_tolerate(const struct dualpi2_params *p,
 					U32_MAX));
 		v->shared_ramp = v->ramp;
 	}
-	dualpi2_set_quiet(p, v);
+	dualpi2_set_no_signal(p, v);
 }
 
 /**
@@ -1379,17 +1379,17 @@ static inline bool dualpi2_is_low(u64 backlog_bytes, u32 mtu_bytes)
 /* Drops and marks of one packet draw on different halves of its random bits. */
 static inline bool dualpi2_hit_drop(const struct dualpi2_params *p,
 				    const struct dualpi2_packet *pkt,
-				    struct dualpi2_spacer *s, u64 p_q32)
+				    struct dualpi2_accumulator *s, u64 p_q32)
 {
 	return pkt->may_drop &&
-	       dualpi2_spacer_hit(s, p_q32, p->random, (u32)pkt->rnd);
+	       dualpi2_accumulate(s, p_q32, p->random, (u32)pkt->rnd);
 }
 
 static inline bool dualpi2_hit_mark(const struct dualpi2_params *p,
 				    const struct dualpi2_packet *pkt,
-				    struct dualpi2_spacer *s, u64 p_q32)
+				    struct dualpi2_accumulator *s, u64 p_q32)
 {
-	return dualpi2_spacer_hit(s, p_q32, p->random, pkt->rnd >> 32);
+	return dualpi2_accumulate(s, p_q32, p->random, pkt->rnd >> 32);
 }
 
 /* The Classic queue's part of dualpi2_verdict(). */
@@ -1485,7 +1485,7 @@ dualpi2_verdict_fast(const struct dualpi2_params *p, struct dualpi2_vars *v,
 {
 	u64 coupled_q32, native_q32 = 0;
 
-	if (pkt->delay_ns < v->quiet_ns[queue])
+	if (pkt->delay_ns < v->no_signal_below_ns[queue])
 		return DUALPI2_PASS;
 	if (!v->may_pass)
 		return DUALPI2_UNDECIDED;
@@ -1497,7 +1497,7 @@ dualpi2_verdict_fast(const struct dualpi2_params *p, struct dualpi2_vars *v,
 		     (!pkt->may_drop || v->classic_q32 >= DUALPI2_ONE_Q32 ||
 		      dualpi2_is_whole(&v->c_signal, v->classic_q32))))
 			return DUALPI2_UNDECIDED;
-		return dualpi2_spacer_hit(&v->c_signal, v->classic_q32, false,
+		return dualpi2_accumulate(&v->c_signal, v->classic_q32, false,
 					  pkt->rnd >> 32) ?
 		       DUALPI2_MARK_CLASSIC : DUALPI2_PASS;
 	}
@@ -1508,7 +1508,7 @@ dualpi2_verdict_fast(const struct dualpi2_params *p, struct dualpi2_vars *v,
 		native_q32 = dualpi2_native_q32(p, pkt->shared ?
 						   &v->shared_ramp : &v->ramp,
 						pkt->delay_ns, pkt->l_pkts);
-	if (!dualpi2_spacer_hit(&v->l_mark, max_t(u64, native_q32, coupled_q32),
+	if (!dualpi2_accumulate(&v->l_mark, max_t(u64, native_q32, coupled_q32),
 				false, pkt->rnd >> 32))
 		return DUALPI2_PASS;
 	return native_q32 > coupled_q32 ? DUALPI2_MARK_NATIVE :

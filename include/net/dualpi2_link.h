@@ -33,7 +33,7 @@
 /* What drops owe the link in ingress mode, at most: senders have answered after
  * this time, or do not.
  */
-#define DUALPI2_OWED_MAX_NS		(100ULL * DUALPI2_NS_PER_MS)
+#define DUALPI2_DEBT_MAX_NS		(100ULL * DUALPI2_NS_PER_MS)
 
 #define DUALPI2_NQB_DELAY_NS		(10ULL * DUALPI2_NS_PER_MS)
 
@@ -82,12 +82,12 @@ struct dualpi2_link {
 /**
  * struct dualpi2_clock - state of the shaper; all zero before its first packet
  * @next_ns: no packet leaves before; 0 without a shaper
- * @owed_ns: time of the link that dropped packets took, not yet paid
+ * @debt_ns: time of the link that dropped packets took, not yet paid
  * @frac_q20: part of a nanosecond to be added to the next packet's time
  */
 struct dualpi2_clock {
 	u64 next_ns;
-	u64 owed_ns;
+	u64 debt_ns;
 	u32 frac_q20;
 };
 
@@ -121,7 +121,7 @@ struct dualpi2_drain {
  * @sum_bytes: packets of all bursts since the last update
  * @sum: for each burst its bytes, times what its last packet waits for
  * @mean_ns: mean over bytes of the latter, smoothed
- * @tolerated_ns: this and a quarter more
+ * @burst_ns: this and a quarter more
  */
 struct dualpi2_burst {
 	u64 ns_per_byte_q20;
@@ -133,7 +133,7 @@ struct dualpi2_burst {
 	u64 sum_bytes;
 	u64 sum;
 	u32 mean_ns;
-	u32 tolerated_ns;
+	u32 burst_ns;
 };
 
 /**
@@ -295,8 +295,8 @@ static inline void dualpi2_clock_start(const struct dualpi2_link *link,
 {
 	if (!link->ns_per_byte_q20 || c->next_ns >= now_ns)
 		return;
-	if (unlikely(c->owed_ns))
-		c->owed_ns -= min_t(u64, c->owed_ns, now_ns - c->next_ns);
+	if (unlikely(c->debt_ns))
+		c->debt_ns -= min_t(u64, c->debt_ns, now_ns - c->next_ns);
 	c->next_ns = now_ns;
 }
 
@@ -323,9 +323,9 @@ static inline void dualpi2_clock_send(const struct dualpi2_link *link,
 	if (unlikely(c->next_ns + link->late_max_ns < now_ns))
 		c->next_ns = now_ns - link->late_max_ns;
 	c->next_ns += own_ns;
-	if (unlikely(c->owed_ns)) {
-		paid_ns = min_t(u64, c->owed_ns, own_ns / 2);
-		c->owed_ns -= paid_ns;
+	if (unlikely(c->debt_ns)) {
+		paid_ns = min_t(u64, c->debt_ns, own_ns / 2);
+		c->debt_ns -= paid_ns;
 		c->next_ns += paid_ns;
 	}
 }
@@ -339,11 +339,11 @@ static inline void dualpi2_clock_send(const struct dualpi2_link *link,
 static inline void dualpi2_clock_drop(const struct dualpi2_link *link,
 				      struct dualpi2_clock *c, u64 bytes)
 {
-	u64 owed_ns = c->owed_ns + dualpi2_bytes_ns(link->ns_per_byte_q20,
+	u64 debt_ns = c->debt_ns + dualpi2_bytes_ns(link->ns_per_byte_q20,
 						    bytes);
 
 	if (link->ingress)
-		c->owed_ns = min_t(u64, owed_ns, DUALPI2_OWED_MAX_NS);
+		c->debt_ns = min_t(u64, debt_ns, DUALPI2_DEBT_MAX_NS);
 }
 
 /**
@@ -366,7 +366,7 @@ static inline void dualpi2_clock_change(const struct dualpi2_link *from,
 	u64 wait_ns = dualpi2_bytes_ns(to->ns_per_byte_q20, mtu_bytes);
 
 	if (!to->ingress)
-		c->owed_ns = 0;
+		c->debt_ns = 0;
 	if (to->ns_per_byte_q20 == from->ns_per_byte_q20)
 		return;
 	if (!to->ns_per_byte_q20)
@@ -475,15 +475,15 @@ static inline void dualpi2_burst_close(struct dualpi2_burst *b)
 }
 
 /**
- * dualpi2_burst_goes_on() - a packet joins the L4S queue and ends no burst
+ * dualpi2_burst_continues() - a packet joins the L4S queue and ends no burst
  * @b: state
  * @bytes: its length
  * @now_ns: time
  *
  * Return: true: it is accounted for; false: it ends a burst, and is for
- * dualpi2_burst_arrive().
+ * dualpi2_burst_next().
  */
-static inline bool dualpi2_burst_goes_on(struct dualpi2_burst *b, u32 bytes,
+static inline bool dualpi2_burst_continues(struct dualpi2_burst *b, u32 bytes,
 					 u64 now_ns)
 {
 	if (!b->ns_per_byte_q20)
@@ -502,15 +502,15 @@ static inline bool dualpi2_burst_goes_on(struct dualpi2_burst *b, u32 bytes,
 }
 
 /**
- * dualpi2_burst_arrive() - a packet joins the L4S queue
+ * dualpi2_burst_next() - a packet joins the L4S queue
  * @b: state
  * @bytes: its length
  * @now_ns: time
  */
-static inline void dualpi2_burst_arrive(struct dualpi2_burst *b, u32 bytes,
+static inline void dualpi2_burst_next(struct dualpi2_burst *b, u32 bytes,
 					u64 now_ns)
 {
-	if (dualpi2_burst_goes_on(b, bytes, now_ns))
+	if (dualpi2_burst_continues(b, bytes, now_ns))
 		return;
 	dualpi2_burst_close(b);
 	b->first_ns = now_ns;
@@ -541,7 +541,7 @@ static inline void dualpi2_burst_update(struct dualpi2_burst *b,
 	b->gap_ns = dualpi2_bytes_ns(ns_per_byte_q20, mtu_bytes) / 4;
 	b->most_bytes = min_t(u64, dualpi2_ns_bytes(ns_per_byte_q20, most_ns),
 			      DUALPI2_BURST_BYTES_MAX);
-	b->tolerated_ns = min_t(u32, b->tolerated_ns, most_ns);
+	b->burst_ns = min_t(u32, b->burst_ns, most_ns);
 	if (b->run_bytes > b->most_bytes) {
 		dualpi2_burst_close(b);
 		b->first_ns = b->last_ns;
@@ -551,7 +551,7 @@ static inline void dualpi2_burst_update(struct dualpi2_burst *b,
 	b->mean_ns = (7ULL * b->mean_ns + div64_u64(b->sum, b->sum_bytes)) / 8;
 	b->sum_bytes = 0;
 	b->sum = 0;
-	b->tolerated_ns = min_t(u64, b->mean_ns * 5ULL / 4, most_ns);
+	b->burst_ns = min_t(u64, b->mean_ns * 5ULL / 4, most_ns);
 }
 
 #endif /* _NET_DUALPI2_LINK_H */

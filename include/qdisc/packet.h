@@ -46,7 +46,7 @@ struct dualpi2_cb {
 	u16 ip_offset;	/* of the IP header, or what is there, from skb->data;
 			 * else, most often, it is at the network header
 			 */
-	u32 own;	/* each qdisc's; segments of a GSO packet inherit it */
+	u32 priv;	/* each qdisc's; segments of a GSO packet inherit it */
 };
 
 static inline struct dualpi2_cb *dualpi2_cb(const struct sk_buff *skb)
@@ -126,7 +126,7 @@ static inline int dualpi2_skip_pppoe(const struct sk_buff *skb, int offset,
  *
  * Return: -1 if it takes more to tell: dualpi2_read_dsfield().
  */
-static __always_inline int dualpi2_plain_dsfield(const struct sk_buff *skb)
+static __always_inline int dualpi2_linear_dsfield(const struct sk_buff *skb)
 {
 	const u8 *ip = skb_network_header(skb);
 	int len = skb_tail_pointer(skb) - ip;
@@ -305,7 +305,7 @@ static inline struct Qdisc *dualpi2_parent(const struct Qdisc *sch)
 }
 
 /**
- * dualpi2_tell_parents() - the segments of a GSO packet are queued in its place
+ * dualpi2_adjust_parents() - the segments of a GSO packet are queued in its place
  * @sch: the qdisc, which counts the segments
  * @queued: segments that were queued, at least 1
  * @bytes: length of the packet less that of these segments; may be negative
@@ -316,7 +316,7 @@ static inline struct Qdisc *dualpi2_parent(const struct Qdisc *sch)
  * (before 2025) or take their class for empty.  Their backlog is corrected here then,
  * and wraps below 0 until they add the length of the packet.
  */
-static inline void dualpi2_tell_parents(struct Qdisc *sch, int queued, int bytes)
+static inline void dualpi2_adjust_parents(struct Qdisc *sch, int queued, int bytes)
 {
 	if (queued != 1) {
 		qdisc_tree_reduce_backlog(sch, 1 - queued, bytes);
@@ -329,7 +329,7 @@ static inline void dualpi2_tell_parents(struct Qdisc *sch, int queued, int bytes
 }
 
 /* A packet leaves the accounts that the core has of a qdisc. */
-static inline void dualpi2_leave(struct Qdisc *sch, const struct sk_buff *skb)
+static inline void dualpi2_backlog_dec(struct Qdisc *sch, const struct sk_buff *skb)
 {
 	qdisc_qstats_backlog_dec(sch, skb);
 	WRITE_ONCE(sch->q.qlen, sch->q.qlen - 1);

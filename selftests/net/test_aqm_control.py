@@ -9,7 +9,7 @@ queue stops growing only where the drops shed the excess. Below overload only No
 / c, so that p' = sqrt(p_C) and p_CL = k p' follow. In overload everything is dropped alike: p_C = 1 - 1 / (c + l).
 
 Figures "within 3 %" are the project's own bound for the steady state. A signal that is spaced evenly comes n p - 3/2 to
-n p + 1/2 times in n packets (dualpi2_spacer_hit()), so that its own error is at most 2/n.
+n p + 1/2 times in n packets (dualpi2_accumulate()), so that its own error is at most 2/n.
 """
 
 import math

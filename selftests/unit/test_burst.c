@@ -42,7 +42,7 @@ static void burst_wait(struct burst_play *p, u64 ns)
 
 static void burst_packet(struct burst_play *p, u32 bytes, u64 then_ns)
 {
-	dualpi2_burst_arrive(&p->b, bytes, p->now);
+	dualpi2_burst_next(&p->b, bytes, p->now);
 	burst_wait(p, then_ns);
 }
 
@@ -98,10 +98,10 @@ UNIT_TEST(burst_smooth_arrivals_leave_the_ramp_alone)
 		struct burst_play p = burst_new(*rate);
 
 		burst_smooth(&p, *size, *load, false, 50);
-		dualpi2_tolerate(&params, &v, p.b.tolerated_ns);
+		dualpi2_tolerate(&params, &v, p.b.burst_ns);
 		CHECK(v.ramp.min_ns == params.ramp.min_ns && v.ramp.max_ns == params.ramp.max_ns &&
 		      v.ramp.slope == params.ramp.slope, "%u bytes, %u %% of %llu bytes/s: %u ns",
-		      *size, *load, (ull)(*rate), p.b.tolerated_ns);
+		      *size, *load, (ull)(*rate), p.b.burst_ns);
 	}
 }
 
@@ -117,8 +117,8 @@ UNIT_TEST(burst_random_arrivals_leave_the_ramp_alone)
 		struct burst_play p = burst_new(*rate);
 
 		burst_smooth(&p, *size, *load, true, 100);
-		CHECK(p.b.tolerated_ns <= 800000, "%u bytes, %u %% of %llu bytes/s: %u ns",
-		      *size, *load, (ull)(*rate), p.b.tolerated_ns);
+		CHECK(p.b.burst_ns <= 800000, "%u bytes, %u %% of %llu bytes/s: %u ns",
+		      *size, *load, (ull)(*rate), p.b.burst_ns);
 	}
 }
 
@@ -136,9 +136,9 @@ UNIT_TEST(burst_aggregates_are_tolerated)
 		u32 want = *time == 10 ? 3600000 : 4000000;
 
 		burst_aggregates(&p, bytes, *time, 90, 60);
-		CHECK(p.b.tolerated_ns >= want, "aggregates of 4 ms at %llu bytes/s: %u ns",
-		      (ull)burst_rates[i], p.b.tolerated_ns);
-		CHECK(p.b.tolerated_ns <= BURST_MAX_NS, "%u ns", p.b.tolerated_ns);
+		CHECK(p.b.burst_ns >= want, "aggregates of 4 ms at %llu bytes/s: %u ns",
+		      (ull)burst_rates[i], p.b.burst_ns);
+		CHECK(p.b.burst_ns <= BURST_MAX_NS, "%u ns", p.b.burst_ns);
 	}
 }
 
@@ -149,11 +149,11 @@ UNIT_TEST(burst_tolerance_decays_with_smooth_arrivals)
 		u32 was;
 
 		burst_aggregates(&p, burst_rates[i] / 250, 0, 90, 60);
-		was = p.b.tolerated_ns;
+		was = p.b.burst_ns;
 		burst_smooth(&p, 1000, 90, false, 10);
-		CHECK(p.b.tolerated_ns < was, "%u ns, and %u before", p.b.tolerated_ns, was);
+		CHECK(p.b.burst_ns < was, "%u ns, and %u before", p.b.burst_ns, was);
 		burst_smooth(&p, 1000, 90, false, 50);
-		CHECK(p.b.tolerated_ns <= 50000, "%u ns are left of %u", p.b.tolerated_ns, was);
+		CHECK(p.b.burst_ns <= 50000, "%u ns are left of %u", p.b.burst_ns, was);
 	}
 }
 
@@ -164,10 +164,10 @@ UNIT_TEST(burst_floods_are_not_tolerated)
 		struct burst_play p = burst_new(*rate);
 
 		burst_aggregates(&p, *rate / 100, 0, 90, 60);
-		CHECK_EQ(p.b.tolerated_ns, 0);
+		CHECK_EQ(p.b.burst_ns, 0);
 		burst_aggregates(&p, *rate / 250, 0, 90, 60);
 		burst_aggregates(&p, *rate / 100, 0, 90, 80);
-		CHECK(p.b.tolerated_ns <= 50000, "10 ms: %u ns", p.b.tolerated_ns);
+		CHECK(p.b.burst_ns <= 50000, "10 ms: %u ns", p.b.burst_ns);
 	}
 }
 
@@ -176,10 +176,10 @@ UNIT_TEST(burst_flood_without_end_is_not_tolerated)
 	struct burst_play p = burst_new(5000000);
 
 	burst_aggregates(&p, 20000, 0, 90, 60);
-	CHECK(p.b.tolerated_ns > 3 * MS, "%u ns", p.b.tolerated_ns);
+	CHECK(p.b.burst_ns > 3 * MS, "%u ns", p.b.burst_ns);
 	/* Ten times the rate, for a second and more. */
 	burst_smooth(&p, 1514, 1000, false, 80);
-	CHECK(p.b.tolerated_ns <= 50000, "%u ns during a flood", p.b.tolerated_ns);
+	CHECK(p.b.burst_ns <= 50000, "%u ns during a flood", p.b.burst_ns);
 }
 
 /* Small ones that come at random within a quarter of an MTU's time of each other,
@@ -194,8 +194,8 @@ UNIT_TEST(burst_of_small_packets_at_the_rate_is_none)
 		struct burst_play p = burst_new(*rate);
 
 		burst_smooth(&p, 300, *load, true, 60);
-		CHECK(p.b.tolerated_ns <= DUALPI2_BURST_LEAST_NS,
-		      "%u %% of %llu bytes/s: %u ns", *load, (ull)(*rate), p.b.tolerated_ns);
+		CHECK(p.b.burst_ns <= DUALPI2_BURST_LEAST_NS,
+		      "%u %% of %llu bytes/s: %u ns", *load, (ull)(*rate), p.b.burst_ns);
 	}
 }
 
@@ -209,7 +209,7 @@ UNIT_TEST(burst_of_a_small_part_is_not_tolerated)
 		burst_smooth(&p, 1000, 80, false, 1);
 	}
 	burst_smooth(&p, 1000, 80, false, 1);
-	CHECK(p.b.tolerated_ns <= 800000, "%u ns", p.b.tolerated_ns);
+	CHECK(p.b.burst_ns <= 800000, "%u ns", p.b.burst_ns);
 }
 
 UNIT_TEST(burst_none_without_rate_or_bound)
@@ -217,16 +217,16 @@ UNIT_TEST(burst_none_without_rate_or_bound)
 	struct burst_play p = burst_new(5000000);
 
 	burst_aggregates(&p, 20000, 0, 90, 60);
-	CHECK(p.b.tolerated_ns, "nothing to forget");
+	CHECK(p.b.burst_ns, "nothing to forget");
 	dualpi2_burst_update(&p.b, p.per_byte, LINK_MTU, 0);
-	CHECK_EQ(p.b.tolerated_ns | p.b.gap_ns | p.b.mean_ns, 0);
+	CHECK_EQ(p.b.burst_ns | p.b.gap_ns | p.b.mean_ns, 0);
 	p.most_ns = 0;
 	burst_aggregates(&p, 20000, 0, 90, 60);
-	CHECK_EQ(p.b.tolerated_ns | p.b.run_bytes | p.b.sum_bytes, 0);
+	CHECK_EQ(p.b.burst_ns | p.b.run_bytes | p.b.sum_bytes, 0);
 	p.most_ns = BURST_MAX_NS;
 	p.per_byte = 0;
 	burst_aggregates(&p, 20000, 0, 90, 60);
-	CHECK_EQ(p.b.tolerated_ns | p.b.run_bytes | p.b.sum_bytes, 0);
+	CHECK_EQ(p.b.burst_ns | p.b.run_bytes | p.b.sum_bytes, 0);
 }
 
 /* The bound is one at once, whether or not packets come. */
@@ -235,12 +235,12 @@ UNIT_TEST(burst_bound_that_falls_holds_at_once)
 	struct burst_play p = burst_new(5000000);
 
 	burst_aggregates(&p, 20000, 0, 90, 60);
-	CHECK(p.b.tolerated_ns > 3 * MS, "%u ns", p.b.tolerated_ns);
+	CHECK(p.b.burst_ns > 3 * MS, "%u ns", p.b.burst_ns);
 	p.b.run_bytes = 0;
 	p.b.sum_bytes = 0;
 	p.b.sum = 0;
 	dualpi2_burst_update(&p.b, p.per_byte, LINK_MTU, MS);
-	CHECK(p.b.tolerated_ns <= MS, "%u ns", p.b.tolerated_ns);
+	CHECK(p.b.burst_ns <= MS, "%u ns", p.b.burst_ns);
 }
 
 /* A pause of a quarter of an MTU's time is none, a longer one ends a burst. */
@@ -251,10 +251,10 @@ UNIT_TEST(burst_ends_with_a_pause_of_a_quarter_of_an_mtu)
 	dualpi2_burst_update(&p.b, p.per_byte, LINK_MTU, BURST_MAX_NS);
 	CHECK_NEAR(p.b.gap_ns, 250000, 1);
 	for (int i = 0; i < 5; i++)
-		dualpi2_burst_arrive(&p.b, 1000, SEC + i * p.b.gap_ns);
+		dualpi2_burst_next(&p.b, 1000, SEC + i * p.b.gap_ns);
 	CHECK_EQ(p.b.run_bytes, 5000);
 	CHECK_EQ(p.b.sum_bytes, 0);
-	dualpi2_burst_arrive(&p.b, 700, SEC + 5 * p.b.gap_ns + 1);
+	dualpi2_burst_next(&p.b, 700, SEC + 5 * p.b.gap_ns + 1);
 	CHECK_EQ(p.b.run_bytes, 700);
 	CHECK_EQ(p.b.sum_bytes, 5000);
 	/* All but the first MTU take 2.30251 ms, and 1 ms of it has passed. */
@@ -284,7 +284,7 @@ UNIT_TEST(burst_mean_is_that_of_a_list_of_arrivals)
 
 			at[n] = now;
 			len[n] = unit_between(60, 1514);
-			dualpi2_burst_arrive(&b, len[n], now);
+			dualpi2_burst_next(&b, len[n], now);
 			now += unit_rnd() % 8 ? unit_between(0, gap) : gap + unit_any(1, 50 * MS);
 			for (k = first; k <= n; k++) {
 				u64 behind = ns * (run - 1514);
@@ -307,7 +307,7 @@ UNIT_TEST(burst_mean_is_that_of_a_list_of_arrivals)
 			if (bytes)
 				mean = (7 * mean + sum / bytes) / 8;
 			CHECK_EQ(b.mean_ns, mean);
-			CHECK_EQ(b.tolerated_ns, mean * 5 / 4 < most_ns ? mean * 5 / 4 : most_ns);
+			CHECK_EQ(b.burst_ns, mean * 5 / 4 < most_ns ? mean * 5 / 4 : most_ns);
 			first = from;
 		}
 	}
@@ -318,28 +318,28 @@ UNIT_TEST(burst_is_more_than_two_packets)
 {
 	struct dualpi2_burst b = {}, was;
 
-	CHECK(dualpi2_burst_goes_on(&b, 1514, SEC), "without a rate");
+	CHECK(dualpi2_burst_continues(&b, 1514, SEC), "without a rate");
 	CHECK_EQ(b.run_bytes | b.first_ns | b.last_ns, 0);
 	dualpi2_burst_update(&b, 1000 << 20, LINK_MTU, 10 * MS);
-	CHECK(dualpi2_burst_goes_on(&b, 1514, SEC), "the first one");
-	CHECK(dualpi2_burst_goes_on(&b, 1514, SEC + 5), "the second one");
+	CHECK(dualpi2_burst_continues(&b, 1514, SEC), "the first one");
+	CHECK(dualpi2_burst_continues(&b, 1514, SEC + 5), "the second one");
 	CHECK_EQ(b.run_bytes, 3028);
-	CHECK(dualpi2_burst_goes_on(&b, 1515, 2 * SEC), "after two");
+	CHECK(dualpi2_burst_continues(&b, 1515, 2 * SEC), "after two");
 	CHECK_EQ(b.sum_bytes, 3028);
 	CHECK_EQ(b.run_bytes, 1515);
 	CHECK_EQ(b.first_ns, 2 * SEC);
-	CHECK(dualpi2_burst_goes_on(&b, 1514, 2 * SEC + 7), "another one");
+	CHECK(dualpi2_burst_continues(&b, 1514, 2 * SEC + 7), "another one");
 	was = b;
-	CHECK(!dualpi2_burst_goes_on(&b, 100, 3 * SEC), "after a burst");
+	CHECK(!dualpi2_burst_continues(&b, 100, 3 * SEC), "after a burst");
 	CHECK(!memcmp(&b, &was, sizeof(b)), "accounted for, and ends a burst");
-	dualpi2_burst_arrive(&b, 100, 3 * SEC);
+	dualpi2_burst_next(&b, 100, 3 * SEC);
 	CHECK_EQ(b.sum_bytes, 3028 + 3029);
 	/* All but the first MTU take 1.515 ms. */
 	CHECK_EQ(b.sum, 3029ULL * (1515000 - 7));
 	CHECK_EQ(b.run_bytes, 100);
 	CHECK_EQ(b.first_ns, 3 * SEC);
 	CHECK_EQ(b.last_ns, 3 * SEC);
-	CHECK(dualpi2_burst_goes_on(&b, 1514, 4 * SEC), "a lone one");
+	CHECK(dualpi2_burst_continues(&b, 1514, 4 * SEC), "a lone one");
 	/* nor are they one by whoever else says that they have ended */
 	for (b.sum = 0, b.run_bytes = 1; b.run_bytes <= 3028;) {
 		u32 bytes = b.run_bytes;
@@ -358,10 +358,10 @@ UNIT_TEST(burst_at_the_greatest_rate_comes_at_once)
 
 	dualpi2_burst_update(&b, per_byte, 300, 5 * MS);
 	CHECK_EQ(b.gap_ns, 0);
-	dualpi2_burst_arrive(&b, 300, SEC);
-	dualpi2_burst_arrive(&b, 9000, SEC);
+	dualpi2_burst_next(&b, 300, SEC);
+	dualpi2_burst_next(&b, 9000, SEC);
 	CHECK_EQ(b.run_bytes, 9300);
-	dualpi2_burst_arrive(&b, 300, SEC + 1);
+	dualpi2_burst_next(&b, 300, SEC + 1);
 	CHECK_EQ(b.run_bytes, 300);
 	CHECK_EQ(b.sum_bytes, 9300);
 	/* 7786 bytes */
@@ -375,8 +375,8 @@ UNIT_TEST(burst_as_long_as_may_be_is_one)
 		struct dualpi2_burst b = {};
 
 		dualpi2_burst_update(&b, 1000 << 20, LINK_MTU, 5 * MS);
-		dualpi2_burst_arrive(&b, bytes, SEC);
-		dualpi2_burst_arrive(&b, 60, 2 * SEC);
+		dualpi2_burst_next(&b, bytes, SEC);
+		dualpi2_burst_next(&b, 60, 2 * SEC);
 		CHECK_EQ(b.sum_bytes, bytes);
 		CHECK_EQ(b.sum, bytes > 5000 ? 0 : (u64)bytes * (bytes - 1514) * 1000);
 	}
@@ -388,19 +388,19 @@ UNIT_TEST(burst_too_long_is_cut_at_the_update)
 	struct dualpi2_burst b = {};
 
 	dualpi2_burst_update(&b, 1000 << 20, LINK_MTU, 5 * MS);
-	dualpi2_burst_arrive(&b, 4000, SEC);
-	dualpi2_burst_arrive(&b, 1000, SEC + 1000);
+	dualpi2_burst_next(&b, 4000, SEC);
+	dualpi2_burst_next(&b, 1000, SEC + 1000);
 	dualpi2_burst_update(&b, 1000 << 20, LINK_MTU, 5 * MS);
 	CHECK_EQ(b.run_bytes, 5000);
 	CHECK_EQ(b.first_ns, SEC);
-	dualpi2_burst_arrive(&b, 1, SEC + 2000);
+	dualpi2_burst_next(&b, 1, SEC + 2000);
 	b.mean_ns = 8000;
 	dualpi2_burst_update(&b, 1000 << 20, LINK_MTU, 5 * MS);
 	CHECK_EQ(b.mean_ns, 7000);
 	CHECK_EQ(b.run_bytes, 0);
 	CHECK_EQ(b.first_ns, SEC + 2000);
-	dualpi2_burst_arrive(&b, 4000, SEC + 2500);
-	dualpi2_burst_arrive(&b, 60, 2 * SEC);
+	dualpi2_burst_next(&b, 4000, SEC + 2500);
+	dualpi2_burst_next(&b, 60, 2 * SEC);
 	CHECK_EQ(b.sum_bytes, 4000);
 	CHECK_EQ(b.sum, 4000ULL * ((4000 - 1514) * 1000 - 500));
 }
@@ -412,12 +412,12 @@ UNIT_TEST(burst_tolerance_ends_at_the_bound)
 
 	dualpi2_burst_update(&b, 8 << 20, LINK_MTU, 5 * MS);
 	for (int i = 1; i <= 60; i++) {
-		dualpi2_burst_arrive(&b, 625000, i * SEC);
-		dualpi2_burst_arrive(&b, 60, i * SEC + SEC / 2);
+		dualpi2_burst_next(&b, 625000, i * SEC);
+		dualpi2_burst_next(&b, 60, i * SEC + SEC / 2);
 		dualpi2_burst_update(&b, 8 << 20, LINK_MTU, 5 * MS);
-		CHECK(b.tolerated_ns <= 5 * MS, "%u ns", b.tolerated_ns);
+		CHECK(b.burst_ns <= 5 * MS, "%u ns", b.burst_ns);
 	}
-	CHECK_EQ(b.tolerated_ns, 5 * MS);
+	CHECK_EQ(b.burst_ns, 5 * MS);
 }
 
 /* Lengths and times that no traffic has: what is summed up stays below 2^61. */
@@ -427,39 +427,39 @@ UNIT_TEST(burst_sums_are_bounded)
 
 	/* lengths: 2^26, although 100 ms are 10^8 bytes */
 	dualpi2_burst_update(&b, 1 << 20, LINK_MTU, 100 * MS);
-	dualpi2_burst_arrive(&b, 1 << 26, SEC);
-	dualpi2_burst_arrive(&b, (1 << 26) + 1, 2 * SEC);
+	dualpi2_burst_next(&b, 1 << 26, SEC);
+	dualpi2_burst_next(&b, (1 << 26) + 1, 2 * SEC);
 	CHECK_EQ(b.sum, (u64)(1 << 26) * ((1 << 26) - 1514));
-	dualpi2_burst_arrive(&b, 60, 3 * SEC);
+	dualpi2_burst_next(&b, 60, 3 * SEC);
 	CHECK_EQ(b.sum_bytes, (1 << 27) + 1);
 	CHECK_EQ(b.sum, (u64)(1 << 26) * ((1 << 26) - 1514));
 	/* that of one run of packets */
-	dualpi2_burst_arrive(&b, U32_MAX - 61, 3 * SEC);
+	dualpi2_burst_next(&b, U32_MAX - 61, 3 * SEC);
 	CHECK_EQ(b.run_bytes, U32_MAX - 1);
-	dualpi2_burst_arrive(&b, 1, 3 * SEC);
+	dualpi2_burst_next(&b, 1, 3 * SEC);
 	CHECK_EQ(b.run_bytes, U32_MAX);
-	dualpi2_burst_arrive(&b, U32_MAX, 3 * SEC);
+	dualpi2_burst_next(&b, U32_MAX, 3 * SEC);
 	CHECK_EQ(b.run_bytes, U32_MAX);
 	/* of all: another one as long as there are less than 2^32 bytes */
 	b.sum_bytes = (1ULL << 32) - 1;
-	dualpi2_burst_arrive(&b, 60, 4 * SEC);
+	dualpi2_burst_next(&b, 60, 4 * SEC);
 	CHECK_EQ(b.sum_bytes, (2ULL << 32) - 2);
-	CHECK(!dualpi2_burst_goes_on(&b, 60, 5 * SEC), "with more");
+	CHECK(!dualpi2_burst_continues(&b, 60, 5 * SEC), "with more");
 	b.sum_bytes = (1ULL << 32) - 1;
-	CHECK(dualpi2_burst_goes_on(&b, 60, 5 * SEC), "with less");
+	CHECK(dualpi2_burst_continues(&b, 60, 5 * SEC), "with less");
 	b.sum_bytes = 1ULL << 32;
 	full = b;
-	CHECK(!dualpi2_burst_goes_on(&b, 60, 6 * SEC), "with as much");
-	dualpi2_burst_arrive(&b, 1 << 26, 6 * SEC);
-	dualpi2_burst_arrive(&b, 60, 7 * SEC);
+	CHECK(!dualpi2_burst_continues(&b, 60, 6 * SEC), "with as much");
+	dualpi2_burst_next(&b, 1 << 26, 6 * SEC);
+	dualpi2_burst_next(&b, 60, 7 * SEC);
 	CHECK_EQ(b.sum_bytes, full.sum_bytes);
 	CHECK_EQ(b.sum, full.sum);
 	CHECK_EQ(b.run_bytes, 60);
 	/* and the time that each waits for: 2^28 ns */
 	b = (struct dualpi2_burst) {};
 	dualpi2_burst_update(&b, 1000000ULL << 20, LINK_MTU, U32_MAX);
-	dualpi2_burst_arrive(&b, 4000, SEC);
-	dualpi2_burst_arrive(&b, 4000, 100 * SEC);
+	dualpi2_burst_next(&b, 4000, SEC);
+	dualpi2_burst_next(&b, 4000, 100 * SEC);
 	CHECK_EQ(b.sum, 4000ULL << 28);
 }
 
@@ -472,11 +472,11 @@ UNIT_TEST(burst_of_anything_stays_in_bounds)
 		u32 most = unit_any(1, 100000000), mtu = unit_any(60, 1U << 31);
 
 		for (int k = 0; k < 200; k++) {
-			dualpi2_burst_arrive(&b, unit_any(1, U32_MAX), now);
+			dualpi2_burst_next(&b, unit_any(1, U32_MAX), now);
 			now += unit_any(0, SEC);
 			if (!(unit_rnd() % 16))
 				dualpi2_burst_update(&b, per_byte, mtu, most);
-			CHECK(b.tolerated_ns <= most, "%u ns of %u", b.tolerated_ns, most);
+			CHECK(b.burst_ns <= most, "%u ns of %u", b.burst_ns, most);
 		}
 	}
 	/* The longest ones of all, for as long as may be between two updates. */
@@ -487,7 +487,7 @@ UNIT_TEST(burst_of_anything_stays_in_bounds)
 		dualpi2_burst_update(&b, 24 << 20, 60, 100000000);
 		CHECK_EQ(b.gap_ns, 360);
 		for (int k = 0; k < 100000; k++) {
-			dualpi2_burst_arrive(&b, 4000000, now);
+			dualpi2_burst_next(&b, 4000000, now);
 			now += 361;
 		}
 		dualpi2_burst_update(&b, 24 << 20, 60, 100000000);

@@ -202,7 +202,7 @@ UNIT_TEST(clock_without_shaper_never_waits)
 	dualpi2_clock_start(&link, &c, 2 * SEC);
 	CHECK(!dualpi2_clock_wait(&c, 0), "waits without a shaper");
 	dualpi2_clock_drop(&link, &c, 1514);
-	CHECK_EQ(c.owed_ns, 0);
+	CHECK_EQ(c.debt_ns, 0);
 }
 
 /* A rate that was far lower, or far higher, holds nothing up and lets nothing through. */
@@ -242,7 +242,7 @@ UNIT_TEST(clock_change_to_no_shaper_forgets_all)
 	dualpi2_clock_drop(&old, &c, 50);
 	dualpi2_clock_send(&old, &c, 1500, SEC);
 	dualpi2_clock_change(&old, &new, &c, LINK_MTU, SEC);
-	CHECK_EQ(c.next_ns | c.owed_ns | c.frac_q20, 0);
+	CHECK_EQ(c.next_ns | c.debt_ns | c.frac_q20, 0);
 	CHECK(!dualpi2_clock_wait(&c, 0), "waits without a shaper");
 }
 
@@ -311,8 +311,8 @@ UNIT_TEST(ingress_drops_take_their_time_of_the_link)
 			}
 			bytes += len;
 		}
-		for (int k = 0; c.owed_ns; k++) {
-			CHECK(k < 10000, "%llu ns are owed for ever", (ull)c.owed_ns);
+		for (int k = 0; c.debt_ns; k++) {
+			CHECK(k < 10000, "%llu ns are owed for ever", (ull)c.debt_ns);
 			dualpi2_clock_send(&link, &c, 1000, now);
 			bytes += 1000;
 			now = c.next_ns;
@@ -346,15 +346,15 @@ UNIT_TEST(ingress_debt_is_bounded)
 	struct dualpi2_clock c = link_clock(&link, SEC);
 
 	dualpi2_clock_drop(&link, &c, 1514);
-	CHECK_EQ(c.owed_ns, 1514000);
+	CHECK_EQ(c.debt_ns, 1514000);
 	for (int i = 0; i < 65; i++)
 		dualpi2_clock_drop(&link, &c, 1514);
-	CHECK_EQ(c.owed_ns, 66 * 1514000);
+	CHECK_EQ(c.debt_ns, 66 * 1514000);
 	dualpi2_clock_drop(&link, &c, 1514);
-	CHECK_EQ(c.owed_ns, 100 * MS);
+	CHECK_EQ(c.debt_ns, 100 * MS);
 	for (int i = 0; i < 100; i++)
 		dualpi2_clock_drop(&link, &c, UINT64_MAX);
-	CHECK_EQ(c.owed_ns, 100 * MS);
+	CHECK_EQ(c.debt_ns, 100 * MS);
 	/* It does not make the next packet itself wait. */
 	CHECK(!dualpi2_clock_wait(&c, SEC), "waits for what is owed");
 	/* 100 ms are paid by packets of 1 ms, and then it is over. */
@@ -362,7 +362,7 @@ UNIT_TEST(ingress_debt_is_bounded)
 		dualpi2_clock_send(&link, &c, 1000, c.next_ns);
 		CHECK_EQ(c.next_ns, SEC + 3 * i * (MS / 2));
 	}
-	CHECK_EQ(c.owed_ns, 0);
+	CHECK_EQ(c.debt_ns, 0);
 	dualpi2_clock_send(&link, &c, 1000, c.next_ns);
 	CHECK_EQ(c.next_ns, SEC + 301 * MS);
 }
@@ -375,23 +375,23 @@ UNIT_TEST(ingress_debt_is_paid_by_idle_time)
 
 	for (int i = 0; i < 50; i++)
 		dualpi2_clock_drop(&link, &c, 1000);
-	CHECK_EQ(c.owed_ns, 50 * MS);
+	CHECK_EQ(c.debt_ns, 50 * MS);
 	dualpi2_clock_start(&link, &c, SEC + 20 * MS);
-	CHECK_EQ(c.owed_ns, 30 * MS);
+	CHECK_EQ(c.debt_ns, 30 * MS);
 	CHECK_EQ(c.next_ns, SEC + 20 * MS);
 	dualpi2_clock_start(&link, &c, SEC + 20 * MS);
-	CHECK_EQ(c.owed_ns, 30 * MS);
+	CHECK_EQ(c.debt_ns, 30 * MS);
 	dualpi2_clock_start(&link, &c, 2 * SEC);
-	CHECK_EQ(c.owed_ns, 0);
+	CHECK_EQ(c.debt_ns, 0);
 	/* to a whole number of times that it has had before, too */
 	dualpi2_clock_drop(&link, &c, 1000);
 	dualpi2_clock_start(&link, &c, 4 * SEC);
-	CHECK_EQ(c.owed_ns, 0);
+	CHECK_EQ(c.debt_ns, 0);
 	/* since boot, which is time 0 */
 	c = link_clock(&link, 0);
 	dualpi2_clock_drop(&link, &c, 3000);
 	dualpi2_clock_start(&link, &c, 2 * MS);
-	CHECK_EQ(c.owed_ns, MS);
+	CHECK_EQ(c.debt_ns, MS);
 	CHECK_EQ(c.next_ns, 2 * MS);
 }
 
@@ -422,7 +422,7 @@ UNIT_TEST(egress_drops_owe_nothing)
 	struct dualpi2_clock c = link_clock(&link, SEC);
 
 	dualpi2_clock_drop(&link, &c, 1514);
-	CHECK_EQ(c.owed_ns, 0);
+	CHECK_EQ(c.debt_ns, 0);
 }
 
 UNIT_TEST(ingress_turned_off_forgives)
@@ -433,13 +433,13 @@ UNIT_TEST(ingress_turned_off_forgives)
 
 	dualpi2_clock_drop(&link, &c, 1514);
 	dualpi2_clock_change(&link, &link, &c, LINK_MTU, SEC);
-	CHECK_EQ(c.owed_ns, 1514000);
+	CHECK_EQ(c.debt_ns, 1514000);
 	dualpi2_clock_change(&link, &twice, &c, LINK_MTU, SEC);
-	CHECK_EQ(c.owed_ns, 1514000);
+	CHECK_EQ(c.debt_ns, 1514000);
 	egress.ingress = false;
 	dualpi2_clock_change(&twice, &egress, &c, LINK_MTU, SEC);
-	CHECK_EQ(c.owed_ns, 0);
+	CHECK_EQ(c.debt_ns, 0);
 	dualpi2_clock_drop(&link, &c, 1514);
 	dualpi2_clock_change(&link, &egress, &c, LINK_MTU, SEC);
-	CHECK_EQ(c.owed_ns, 0);
+	CHECK_EQ(c.debt_ns, 0);
 }

@@ -266,11 +266,11 @@ UNIT_TEST(overload_reset_adds_to_what_was_before)
 	overload_at(&p, &v, 0, 130);
 	overload_at(&p, &v, 0, SEC);
 	overload_at(&p, &v, ONE, 2 * SEC);
-	v.report.quiet_until_ns = 77;
+	v.report.silent_until_ns = 77;
 	dualpi2_vars_init(&p, &v, 1514, 2 * SEC + 7);
 	CHECK_EQ(v.overload_last_ns, 7);
 	CHECK_EQ(v.overload_since_ns, 2 * SEC);
-	CHECK_EQ(v.report.quiet_until_ns, 77);
+	CHECK_EQ(v.report.silent_until_ns, 77);
 	CHECK_EQ(v.report.since_ns, 100);
 	CHECK_EQ(v.overload_count, 2);
 	CHECK_EQ(dualpi2_overload_ns(&v, 3 * SEC), 37);

@@ -533,6 +533,6 @@ UNIT_TEST(pi_begins_at_zero_and_is_due_after_tupdate)
 	CHECK_EQ(v.due_ns, 3 * SEC + 16 * MS);
 	CHECK(v.credit == -80 * 9014, "%d", v.credit);
 	CHECK(v.credit_start == -80 * 9014, "%d", v.credit_start);
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, SEC, 0), "C");
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 0), "L");
+	CHECK(dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_C, SEC, 0), "C");
+	CHECK(dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 0, 0), "L");
 }

@@ -26,7 +26,7 @@ static const char *const verdict_profiles[] = {
 #define VERDICT_PROFILES	ARRAY_SIZE(verdict_profiles)
 #define VERDICTS		6
 
-/* number of signals of one spacer against the sum of p, see test_spacer.c */
+/* number of signals of one accumulator against the sum of p, see test_accumulator.c */
 #define VERDICT_BOUND		1.5
 
 /* One situation; all packets alike. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* dualpi2_is_quiet(): packets that pass for any random number, which the fast path relies on. */
+/* dualpi2_no_signal(): packets that pass for any random number, which the fast path relies on. */
 
-/* A packet that dualpi2_is_quiet() lets through on the fast path gets no signal, whatever its other
+/* A packet that dualpi2_no_signal() lets through on the fast path gets no signal, whatever its other
  * properties; and the fast path is open as soon as the AQM is idle.
  */
 UNIT_TEST(verdict_passes_what_is_quiet)
@@ -40,7 +40,7 @@ UNIT_TEST(verdict_passes_what_is_quiet)
 		/* The shaper's marker goes by what is behind, or not. */
 		pkt.delay_ns = cfg.bandwidth && (unit_rnd() & 1) ?
 			       dualpi2_bytes_ns(p.link.ns_per_byte_q20, left_bytes) : sojourn_ns;
-		if (!dualpi2_is_quiet(&p, &v, queue, sojourn_ns, left_bytes)) {
+		if (!dualpi2_no_signal(&p, &v, queue, sojourn_ns, left_bytes)) {
 			loud[queue]++;
 			continue;
 		}
@@ -60,29 +60,29 @@ UNIT_TEST(verdict_is_quiet_to_the_begin_of_the_ramp)
 	struct dualpi2_params p = unit_params(&cfg);
 	struct dualpi2_vars v = unit_vars(&p);
 
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, 1000 * SEC, 0), "C");
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, p.ramp.min_ns, 0), "L");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, p.ramp.min_ns + 1, 0), "L");
+	CHECK(dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_C, 1000 * SEC, 0), "C");
+	CHECK(dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, p.ramp.min_ns, 0), "L");
+	CHECK(!dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, p.ramp.min_ns + 1, 0), "L");
 	dualpi2_tolerate(&p, &v, 3 * MS);
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 3 * MS, 0), "L, bursts");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 3 * MS + 1, 0), "L, bursts");
+	CHECK(dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 3 * MS, 0), "L, bursts");
+	CHECK(!dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 3 * MS + 1, 0), "L, bursts");
 	v.base_q32 = 1;
 	dualpi2_vars_derive(&p, &v, 0);
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, 0, 0), "C, p'");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 0), "L, p'");
+	CHECK(!dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_C, 0, 0), "C, p'");
+	CHECK(!dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 0, 0), "L, p'");
 	cfg.bandwidth = 1000000;	/* 1 us a byte */
 	p = unit_params(&cfg);
 	v = unit_vars(&p);
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, p.shared_ramp.min_ns / 1000), "behind");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0,
+	CHECK(dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 0, p.shared_ramp.min_ns / 1000), "behind");
+	CHECK(!dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 0,
 				p.shared_ramp.min_ns / 1000 + 1), "behind");
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, 0, 1ULL << 40), "C");
+	CHECK(dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_C, 0, 1ULL << 40), "C");
 	cfg.drop_early = true;
 	p = unit_params(&cfg);
 	v.base_q32 = 1;
 	dualpi2_vars_derive(&p, &v, 0);
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, 1000 * SEC, 0), "C, early");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 0), "L, early");
+	CHECK(dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_C, 1000 * SEC, 0), "C, early");
+	CHECK(!dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 0, 0), "L, early");
 }
 
 /* Without an end, for any time that a packet may wait; and where the ramp begins as late as it can.
@@ -94,11 +94,11 @@ UNIT_TEST(verdict_is_quiet_for_any_time)
 	struct dualpi2_vars v = unit_vars(&p);
 	u64 years = 146 * 31557600ULL * SEC;
 
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_C, years, 0), "C");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, years, 0), "L");
+	CHECK(dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_C, years, 0), "C");
+	CHECK(!dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, years, 0), "L");
 	dualpi2_tolerate(&p, &v, U32_MAX);
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, U32_MAX, 0), "to it");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 1ULL << 32, 0), "beyond");
+	CHECK(dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, U32_MAX, 0), "to it");
+	CHECK(!dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 1ULL << 32, 0), "beyond");
 }
 
 /* With a shaper the time of what is behind counts, to the nanosecond, up to the
@@ -110,17 +110,17 @@ UNIT_TEST(verdict_is_quiet_with_so_much_behind)
 	struct dualpi2_params p = unit_params(&cfg);
 	struct dualpi2_vars v = unit_vars(&p);
 
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 1ULL << 40), "no shaper");
+	CHECK(dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 0, 1ULL << 40), "no shaper");
 	cfg.bandwidth = 1000000000;	/* 1 ns a byte */
 	p = unit_params(&cfg);
 	v = unit_vars(&p);
 	CHECK_EQ(p.shared_ramp.min_ns, 480000);
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 480000), "480 us");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 480001), "and 1 ns");
+	CHECK(dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 0, 480000), "480 us");
+	CHECK(!dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 0, 480001), "and 1 ns");
 	cfg.bandwidth = DUALPI2_BANDWIDTH_MAX;
 	p = unit_params(&cfg);
 	v = unit_vars(&p);
-	CHECK(dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 1 << 22), "4 MiB");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, (1 << 22) + 1), "more");
-	CHECK(!dualpi2_is_quiet(&p, &v, DUALPI2_QUEUE_L, 0, 1ULL << 63), "2^63");
+	CHECK(dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 0, 1 << 22), "4 MiB");
+	CHECK(!dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 0, (1 << 22) + 1), "more");
+	CHECK(!dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 0, 1ULL << 63), "2^63");
 }

@@ -10,7 +10,7 @@
 #define SPACER_DITHER	((s64)(ONE / 2))	/* D */
 
 struct spacer_run {
-	struct dualpi2_spacer s;
+	struct dualpi2_accumulator s;
 	s64 balance;	/* b */
 	u64 hits;
 	bool random;
@@ -19,7 +19,7 @@ struct spacer_run {
 /* one packet; rnd is drawn from the test's own generator */
 static bool spacer_packet(struct spacer_run *r, u64 p_q32)
 {
-	bool hit = dualpi2_spacer_hit(&r->s, p_q32, r->random, unit_rnd() >> 32);
+	bool hit = dualpi2_accumulate(&r->s, p_q32, r->random, unit_rnd() >> 32);
 
 	r->balance += p_q32;
 	if (hit)
@@ -195,7 +195,7 @@ static unsigned int spacer_unfairness_pct(u64 p, unsigned int flows,
 					  u64 step_ns, bool high, bool uniform, unsigned int pkts)
 {
 	u64 hits[16] = { 0 }, now = 1700000000ULL * SEC + 12345;
-	struct dualpi2_spacer s = { 0 };
+	struct dualpi2_accumulator s = { 0 };
 	double fair, error = 0;
 
 	pkts -= pkts % flows;
@@ -203,7 +203,7 @@ static unsigned int spacer_unfairness_pct(u64 p, unsigned int flows,
 		u64 rnd = uniform ? unit_rnd() : spacer_bits_of_time(now);
 
 		now += step_ns;
-		hits[i % flows] += dualpi2_spacer_hit(&s, p, false, high ? rnd >> 32 : rnd);
+		hits[i % flows] += dualpi2_accumulate(&s, p, false, high ? rnd >> 32 : rnd);
 	}
 	fair = (double)p / ONE * pkts / flows;
 	for (unsigned int i = 0; i < flows; i++)
@@ -289,13 +289,13 @@ UNIT_TEST(spacer_random_mean_is_within_5_sigma)
 /* the number that is compared is the whole range: p hits at rnd < p */
 UNIT_TEST(spacer_random_compares_rnd_with_p)
 {
-	struct dualpi2_spacer s = { 0 };
+	struct dualpi2_accumulator s = { 0 };
 
 	for (int i = 0; i < 100000; i++) {
 		u64 p = unit_any_q32();
 		u32 rnd = unit_rnd() & 1 ? unit_rnd() : p - 1 + unit_rnd() % 3;
 
-		CHECK_EQ(dualpi2_spacer_hit(&s, p, true, rnd), rnd < p);
+		CHECK_EQ(dualpi2_accumulate(&s, p, true, rnd), rnd < p);
 	}
 }
 
@@ -355,16 +355,16 @@ UNIT_TEST(spacer_switch_of_mode_keeps_bound)
  */
 UNIT_TEST(spacer_state_after_signals_is_exact)
 {
-	struct dualpi2_spacer s = { 0 };
+	struct dualpi2_accumulator s = { 0 };
 
-	CHECK(!dualpi2_spacer_hit(&s, ONE / 2, false, 3), "at a half");
+	CHECK(!dualpi2_accumulate(&s, ONE / 2, false, 3), "at a half");
 	CHECK_EQ(s.credit_q32, ONE / 2);
 	CHECK_EQ(s.dither_q32, 0);
-	CHECK(dualpi2_spacer_hit(&s, ONE / 2, false, 5), "at one");
+	CHECK(dualpi2_accumulate(&s, ONE / 2, false, 5), "at one");
 	CHECK_EQ(s.credit_q32, 0);
 	CHECK_EQ(s.dither_q32, 1013904228);
 	/* 0.236 early, hence on credit */
-	CHECK(dualpi2_spacer_hit(&s, ONE - 1, false, 7), "dithered");
+	CHECK(dualpi2_accumulate(&s, ONE - 1, false, 7), "dithered");
 	CHECK_EQ(s.credit_q32 + 1, 0);
 	CHECK_EQ(s.dither_q32, (1013904228ULL * 1664525 + 1013904230) % ONE);
 }
