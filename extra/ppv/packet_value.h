@@ -16,6 +16,7 @@
 #define _NET_PACKET_VALUE_H
 
 #include <net/dualpi2_link.h>
+#include <net/dualpi2_options.h>
 #include <net/dualpi2_seam.h>
 
 /* The coded value; 0 is a packet that has none. */

@@ -23,7 +23,7 @@ DUALPI2_EXT_OPTIONS(DUALPI2_BOUNDS, DUALPI2_BOUNDS, DUALPI2_NO_ROW,
 
 /* The defaults as an initializer of struct dualpi2_config. */
 #define DUALPI2_DEFAULT(attr, member, min, max, def, ...)	.member = (def),
-#define DUALPI2_DEFAULTS						\
+#define DUALPI2_DEFAULTS()						\
 	DUALPI2_OPTIONS(DUALPI2_DEFAULT, DUALPI2_DEFAULT,		\
 			DUALPI2_NO_ROW, DUALPI2_NO_ROW)			\
 	DUALPI2_EXT_OPTIONS(DUALPI2_DEFAULT, DUALPI2_DEFAULT,		\

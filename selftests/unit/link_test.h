@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Links and clocks of the tests of dualpi2_link.h. */
+/* Links and clocks of the tests of the shaper and the link. */
 #ifndef DUALPI2_UNIT_LINK_H
 #define DUALPI2_UNIT_LINK_H
 

@@ -63,6 +63,8 @@ TOKEN = re.compile(
 FUNCTION = re.compile(r"^static inline [^;{]*?\b(\w+)\(([^{;]*)\)\n\{\n(.*?)^\}\n", re.S | re.M)
 MACRO = re.compile(r"^#define[ \t]+(\w+)[ \t]+(.*)$", re.M)
 KEYWORDS = {"return", "if", "else", "sizeof", "struct", "enum", "const", "case", "switch", "default"}
+# Where the list of options is, after the directory of the changed header.
+INCLUDES = f"-I{TOP / 'include'}"
 INCLUDE = re.compile(r"#include <net/(\w+\.h)>")
 TYPES = {"u8", "u32", "u64", "s32", "s64", "bool", "struct", "enum", "const", "static", "unsigned", "int"}
 RELATIONS = ["<", "<=", ">", ">=", "==", "!="]
@@ -343,7 +345,8 @@ class Trial:
         for name, flags in {"plain": ["-O1"], "sanitized": ["-O1", "-g", *SANITIZERS]}.items():
             self.tests[name] = tests / f"{name}.o"
             self.run(
-                [*GCC, *flags, "-Iinclude", f"-I{tests}", f"-I{work}", "-c", "-o", self.tests[name], "unit.c"],
+                [*GCC, *flags, "-Iinclude", f"-I{tests}", f"-I{work}", INCLUDES, "-c", "-o", self.tests[name],
+                 "unit.c"],
                 check=True,
             )
 
@@ -374,7 +377,7 @@ class Trial:
             "#include <net/dualpi2_seam.h>\n#define static\n#define inline\n#include <net/dualpi2.h>\n"
             + "".join(f"const u64 value_of_{name} = {name};\n" for name in self.macros)
         )
-        command = [*GCC, *flags, "-Iinclude", f"-I{at}", "-c", "-o", at / "header.o", at / "header.c"]
+        command = [*GCC, *flags, "-Iinclude", f"-I{at}", INCLUDES, "-c", "-o", at / "header.o", at / "header.c"]
         return at / "header.o" if self.run(command).returncode == 0 else None
 
     def object_of(self, source):
@@ -388,7 +391,8 @@ class Trial:
         if macro:
             (at / "net" / "dualpi2.h").write_text(source)
             made = self.run(
-                [*GCC, "-O1", *flags, "-Iinclude", f"-I{at}", f"-I{self.work}", "-o", at / "unit", "unit.c", "-lm"]
+                [*GCC, "-O1", *flags, "-Iinclude", f"-I{at}", f"-I{self.work}", INCLUDES, "-o", at / "unit", "unit.c",
+                 "-lm"]
             )
         elif flags:
             self.compile(source, ["-O1", "-g", *flags])
@@ -438,6 +442,8 @@ def flatten(header):
                     add(path.parent / included[1])
                 pieces.append((length, path.name, number + 1))
             else:
+                # Functions are compiled apart from their callers here.
+                line = line.replace("static __always_inline", "static inline")
                 text.append(line)
                 length += len(line)
 

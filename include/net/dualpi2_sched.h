@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * DualPI2: the scheduler: weighted round robin of both queues by bytes (RFC 9332 2.5.1).
+ */
+#ifndef _NET_DUALPI2_SCHED_H
+#define _NET_DUALPI2_SCHED_H
+
+#include <net/dualpi2_state.h>
+
+/**
+ * dualpi2_sched_pick() - the queue that sends next
+ * @v: state
+ * @c_waits: there are packets in the Classic queue
+ * @l_waits: there are packets in the L4S queue; one of the two is true
+ *
+ * Weighted round robin by bytes (RFC 9332 2.5.1 and A.1, "scheduler").
+ */
+static inline enum dualpi2_queue
+dualpi2_sched_pick(const struct dualpi2_vars *v, bool c_waits, bool l_waits)
+{
+	if (!l_waits)
+		return DUALPI2_QUEUE_C;
+	return c_waits && v->credit > 0 ? DUALPI2_QUEUE_C : DUALPI2_QUEUE_L;
+}
+
+/**
+ * dualpi2_sched_charge() - a packet is sent
+ * @p: parameters
+ * @v: state
+ * @queue: the queue that sends
+ * @c_left: Classic packets are left
+ * @l_left: L4S packets are left
+ * @bytes: length of the packet on the link; used if packets are left
+ *
+ * While both queues have a backlog, each packet changes the credit by its length
+ * times the weight of the other queue.  Classic packets also pay while the L4S
+ * queue is empty, down to the start value: they may not collect a claim for later,
+ * and an L4S sender that pauses for an instant does not erase the claim that they
+ * already have.  When both queues are empty, the credit returns to the start.
+ *
+ * The credit is at most 0 before L4S adds to it, and above 0 before Classic takes
+ * from it or not below the start, so that it stays within 99 * 2^24 either way.
+ */
+static inline void dualpi2_sched_charge(const struct dualpi2_params *p,
+					struct dualpi2_vars *v,
+					enum dualpi2_queue queue, bool c_left,
+					bool l_left, u32 bytes)
+{
+	s32 len = min_t(u32, bytes, DUALPI2_SCHED_BYTES_MAX);
+
+	if (!c_left && !l_left)
+		v->credit = v->credit_start;
+	else if (queue == DUALPI2_QUEUE_L && c_left)
+		v->credit += len * p->c_weight;
+	else if (queue == DUALPI2_QUEUE_C && l_left)
+		v->credit -= len * p->l_weight;
+	else if (queue == DUALPI2_QUEUE_C && v->credit != v->credit_start)
+		v->credit = max_t(s64, (s64)v->credit - len * p->l_weight,
+				  v->credit_start);
+}
+
+#endif /* _NET_DUALPI2_SCHED_H */
