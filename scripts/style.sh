@@ -36,6 +36,11 @@ prefix() { # file-scope functions of the module and the algorithm
 		sed -E 's/.*[ *]([a-z0-9_]+)\($/\1/' | grep -vE '^dualpi2_|^module_|^static_assert$'
 }
 uapi_only() { grep -n '#include' iproute2-patch/tc/*.[ch] extra/*/q_*.c extra/common/options.h | grep -E '<net/|qdisc/|compat/'; }
+# packaging/debian/rules includes extra/debian/rules.mk if it is there.
+extra() {
+	git grep -nE '\bextra/(common|csaqm|debian|pi2|ppv|prague)\b' -- sch_dualpi2.c Kbuild include iproute2-patch tools packaging \
+		selftests/{fuzz,lib,net,tc,tdc,tools,unit} ':!packaging/debian/rules'
+}
 spdx() {
 	local file
 	for file in $(files '*.c' '*.h' '*.py' '*.sh' '*.qos' '*.service' scripts/suites.toml '*.awk' Kbuild extra/Kbuild '*.mk' Makefile .ci/run scripts/run selftests/in_vm 'selftests/*/Makefile'); do
@@ -56,11 +61,12 @@ writers() {
 conformance() { "$DUALPI2_CACHE/venv/bin/python" scripts/conformance.py --check; }
 option_lists() { python3 -B scripts/gen-options.py --check; }
 
-plan 13
+plan 14
 rule "version_tests_only_in_compat" versions
 rule "algorithm_without_kernel_code" kernel_code
 rule "file_scope_names_have_the_prefix" prefix
 rule "tc_includes_only_the_uapi_header" uapi_only
+rule "product_without_what_is_in_extra" extra
 rule "every_source_has_a_licence" spdx
 rule "shell_scripts_pass_shellcheck" shell
 rule "python_passes_ruff" python

@@ -7,7 +7,7 @@ One machine, one qdisc that is never recreated. An hour is 59 minutes at 4 Mbit/
 and of microseconds wrap. Flows are one of DCTCP, sent as ECT(1), and one of CUBIC. The bands are those of accept.py;
 besides, the counters fit together, memory does not grow, and what comes after the pause is neither marked nor dropped.
 
-This is the half that runs in the machine, scripts/soak.sh boots it. A line of JSON an hour goes to --out.
+This is the half that runs in the machine, scripts/torture.sh boots it. A line of JSON an hour goes to --out.
 What is measured is the qdisc's delay of every packet, by delaymeter, as in all experiments here.
 """
 
@@ -111,7 +111,36 @@ def hour(args, flows, number):
     return record | {"memory_kb": memory_kb(), "packets": st["packets"], "uptime_s": round(time.monotonic())}
 
 
+def report(path):
+    """Print the ranges of all hours in a file, and what was missed. Returns 0 if nothing was."""
+    with open(path, encoding="utf-8") as file:
+        hours = [json.loads(line) for line in file]
+    missed = [f"hour {h['hour']}: {m}" for h in hours for m in h["missed"]]
+    for case in hours[0]["legs"] if hours else ():
+        legs = [h["legs"][case] for h in hours]
+        print(f"# {case}: " + ", ".join(
+            f"{key} {min(leg[key] for leg in legs):.4g} to {max(leg[key] for leg in legs):.4g}" for key in legs[0]))
+    # A machine's memory at the end of each of its hours but the first, when all caches are filled.
+    runs, before = [], 0
+    for h in hours:
+        if not runs or h["uptime_s"] < before:
+            runs.append((h["hour"], []))
+        before = h["uptime_s"]
+        runs[-1][1].append(h["memory_kb"])
+    for first, held in runs:
+        held = held[1:] or held
+        print(f"# memory from hour {first} on, kB: {held[0]} ... {held[-1]}, at most {max(held)}")
+        if len(held) > 2 and max(held[len(held) // 2:]) > 1.1 * max(held[:len(held) // 2]):
+            missed.append(f"memory of the machine from hour {first} on grew: {held}")
+    for text in missed:
+        print(f"# MISSED {text}")
+    print(f"{len(hours)} hours, {len(missed)} missed")
+    return 1 if missed or not hours else 0
+
+
 def main():
+    if len(sys.argv) == 3 and sys.argv[1] == "--report":
+        sys.exit(report(sys.argv[2]))
     args = parse(sys.argv[1:])
     job = job_for(*LEGS[0])
     dumbbell.load_module(job, {"dualpi2": args.module})
