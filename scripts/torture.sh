@@ -106,7 +106,7 @@ step_soak() {
 		echo "hours $first to $last of $hours (2 to 3 minutes each)"
 		in_vm plain "$python" selftests/lab/soak.py --first "$first" --last "$last" \
 			--module "$DUALPI2_ROOT/build/plain/sch_dualpi2.ko" \
-			--delaymeter "$DUALPI2_ROOT/build/lab/delaymeter" --out "$done_hours"
+			--delaymeter "$DUALPI2_ROOT/build/lab/delaymeter" --out "$done_hours" || return
 	done
 	"$python" selftests/lab/soak.py --report "$done_hours"
 }
