@@ -2,24 +2,28 @@
 /*
  * The options of dualpi2 for the fuzzers: attribute, length, range, default, keyword of tc, key of tc's JSON.
  *
- * The numbers are written down here, not included from the module: the fuzzers compare them with what it does.
+ * From the list of options, <linux/dualpi2_options.h>; net/test_netlink.py has the numbers a second time.
  */
 #ifndef FUZZ_OPTIONS_H
 #define FUZZ_OPTIONS_H
 
 #include <linux/dualpi2.h>
+#include <linux/dualpi2_options.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define TIME_MAX_US	4294967U	/* the longest time in 32 bits of ns */
+#define NO_ROW(...)
+#define ENUM_ROW(attr, ...)	O_##attr = TCA_DUALPI2_##attr - 1,
+#define EXT_ENUM_ROW(attr, ...)						\
+	O_##attr = TCA_DUALPI2_SPLIT_GSO + TCA_DUALPI2_EXT_##attr - 1 -	\
+		   (TCA_DUALPI2_EXT_##attr > TCA_DUALPI2_EXT_PAD),
 
 /* In the order of a dump. */
 enum {
-	O_LIMIT, O_MEMORY_LIMIT, O_TARGET, O_TUPDATE, O_ALPHA, O_BETA, O_STEP_THRESH_PKTS, O_STEP_THRESH_US,
-	O_MIN_QLEN_STEP, O_COUPLING, O_DROP_OVERLOAD, O_DROP_EARLY, O_C_PROTECTION, O_ECN_MASK, O_SPLIT_GSO,
-	O_L4S, O_RAMP_US, O_SIGNAL, O_P_CMAX, O_HIST_C, O_HIST_L, O_REPORT, O_BANDWIDTH, O_FRAMING,
-	O_OVERHEAD, O_MPU, O_INGRESS, O_NQB, O_BURST_MAX, O_BYPASS, OPTIONS
+	DUALPI2_OPTIONS(ENUM_ROW, ENUM_ROW, NO_ROW, NO_ROW)
+	DUALPI2_EXT_OPTIONS(EXT_ENUM_ROW, EXT_ENUM_ROW, NO_ROW, NO_ROW)
+	OPTIONS = TCA_DUALPI2_SPLIT_GSO + TCA_DUALPI2_EXT_MAX - 1
 };
 
 struct rule {
@@ -32,37 +36,40 @@ struct rule {
 	const char *json;	/* of an integer */
 };
 
+/* The length of an attribute, from its kind. */
+enum {
+	LENGTH_OF_TIME = 4, LENGTH_OF_PACKETS = 4, LENGTH_OF_BYTES = 4, LENGTH_OF_LENGTH = 4, LENGTH_OF_RATE = 8,
+	LENGTH_OF_GAIN = 4, LENGTH_OF_NUMBER = 1, LENGTH_OF_PERCENT = 1, LENGTH_OF_DSCPS = 8,
+};
+
+/* Whether tc's JSON has an integer. */
+enum {
+	INTEGER_TIME = 1, INTEGER_PACKETS = 1, INTEGER_BYTES = 1, INTEGER_LENGTH = 1, INTEGER_RATE = 1,
+	INTEGER_GAIN = 0, INTEGER_NUMBER = 1, INTEGER_PERCENT = 1, INTEGER_DSCPS = 0,
+};
+
+/* Whether 0 is in range although it is below the minimum. */
+enum { ZERO_PLAIN = 0, ZERO_HIDDEN = 0, ZERO_ALLOWED = 1, ZERO_KEYWORD = 1 };
+
+#define VALUE_RULE(e, a, attr, least, most, dflt, kind, zero, word, key, line)	\
+	[O_##attr] = { .ext = e, .type = a, .size = LENGTH_OF_##kind,		\
+		       .min = ZERO_##zero ? 0 : least##LL,			\
+		       .max = LENGTH_OF_##kind == 8 && most##LL == 63 ? UINT64_MAX : most##ULL, \
+		       .def = dflt, .gap = ZERO_##zero ? least##LL : 0,		\
+		       .keyword = (line) ? word : NULL,				\
+		       .json = INTEGER_##kind ? key : NULL },
+#define VALUE(attr, member, min, max, def, kind, zero, range, unit, word, key, line) \
+	VALUE_RULE(false, TCA_DUALPI2_##attr, attr, min, max, def, kind, zero, word, key, line)
+#define EXT_VALUE(attr, member, min, max, def, kind, zero, range, unit, word, key, line) \
+	VALUE_RULE(true, TCA_DUALPI2_EXT_##attr, attr, min, max, def, kind, zero, word, key, line)
+#define CHOICE(attr, member, least, most, dflt, range, word)			\
+	[O_##attr] = { .type = TCA_DUALPI2_##attr, .size = 1, .min = least, .max = most, .def = dflt },
+#define EXT_CHOICE(attr, member, least, most, dflt, range, word)		\
+	[O_##attr] = { .ext = true, .type = TCA_DUALPI2_EXT_##attr, .size = 1, .min = least, .max = most, .def = dflt },
+
 static const struct rule rules[OPTIONS] = {
-	[O_LIMIT] = { false, TCA_DUALPI2_LIMIT, 4, 1, UINT32_MAX, 10000, 0, "limit", "limit" },
-	[O_MEMORY_LIMIT] = { false, TCA_DUALPI2_MEMORY_LIMIT, 4, 1, UINT32_MAX, 0, 0, "memlimit", "memory-limit" },
-	[O_TARGET] = { false, TCA_DUALPI2_TARGET, 4, 1, TIME_MAX_US, 15000, 0, "target", "target" },
-	[O_TUPDATE] = { false, TCA_DUALPI2_TUPDATE, 4, 100, TIME_MAX_US, 16000, 0, "tupdate", "tupdate" },
-	[O_ALPHA] = { false, TCA_DUALPI2_ALPHA, 4, 1, INT32_MAX, 41, 0, "alpha", NULL },
-	[O_BETA] = { false, TCA_DUALPI2_BETA, 4, 1, INT32_MAX, 819, 0, "beta", NULL },
-	[O_STEP_THRESH_PKTS] = { false, TCA_DUALPI2_STEP_THRESH_PKTS, 4, 1, UINT32_MAX - 1, 0, 0, NULL, "step-thresh-pkts" },
-	[O_STEP_THRESH_US] = { false, TCA_DUALPI2_STEP_THRESH_US, 4, 0, TIME_MAX_US, 1000, 0, "step_thresh", "step-thresh-us" },
-	[O_MIN_QLEN_STEP] = { false, TCA_DUALPI2_MIN_QLEN_STEP, 4, 0, UINT32_MAX, 0, 0, "min_qlen_step", "min-qlen-step" },
-	[O_COUPLING] = { false, TCA_DUALPI2_COUPLING, 1, 1, 255, 2, 0, "coupling_factor", "coupling" },
-	[O_DROP_OVERLOAD] = { false, TCA_DUALPI2_DROP_OVERLOAD, 1, 0, 1, 1, 0, NULL, NULL },
-	[O_DROP_EARLY] = { false, TCA_DUALPI2_DROP_EARLY, 1, 0, 1, 0, 0, NULL, NULL },
-	[O_C_PROTECTION] = { false, TCA_DUALPI2_C_PROTECTION, 1, 0, 100, 10, 0, "classic_protection", "c-protection" },
-	[O_ECN_MASK] = { false, TCA_DUALPI2_ECN_MASK, 1, 1, 3, 1, 0, NULL, NULL },
-	[O_SPLIT_GSO] = { false, TCA_DUALPI2_SPLIT_GSO, 1, 0, 1, 1, 0, NULL, NULL },
-	[O_L4S] = { true, TCA_DUALPI2_EXT_L4S, 1, 0, 1, 1, 0, NULL, NULL },
-	[O_RAMP_US] = { true, TCA_DUALPI2_EXT_RAMP_US, 4, 0, TIME_MAX_US, 0, 0, "ramp", "ramp" },
-	[O_SIGNAL] = { true, TCA_DUALPI2_EXT_SIGNAL, 1, 0, 1, 0, 0, NULL, NULL },
-	[O_P_CMAX] = { true, TCA_DUALPI2_EXT_P_CMAX, 1, 0, 100, 0, 0, "p_cmax", "p-cmax" },
-	[O_HIST_C] = { true, TCA_DUALPI2_EXT_HIST_C, 4, 1, 16384, 64, 0, "hist_c", "hist-c" },
-	[O_HIST_L] = { true, TCA_DUALPI2_EXT_HIST_L, 4, 1, 16384, 8, 0, "hist_l", "hist-l" },
-	[O_REPORT] = { true, TCA_DUALPI2_EXT_REPORT, 4, 0, UINT32_MAX, 1000000, 100000, "overload_report", "overload-report" },
-	[O_BANDWIDTH] = { true, TCA_DUALPI2_EXT_BANDWIDTH, 8, 0, 125000000000, 0, 1000, "bandwidth", "bandwidth" },
-	[O_FRAMING] = { true, TCA_DUALPI2_EXT_FRAMING, 1, 0, 3, 0, 0, NULL, NULL },
-	[O_OVERHEAD] = { true, TCA_DUALPI2_EXT_OVERHEAD, 4, -64, 256, 0, 0, "overhead", "overhead" },
-	[O_MPU] = { true, TCA_DUALPI2_EXT_MPU, 4, 0, 256, 0, 0, "mpu", "mpu" },
-	[O_INGRESS] = { true, TCA_DUALPI2_EXT_INGRESS, 1, 0, 1, 0, 0, NULL, NULL },
-	[O_NQB] = { true, TCA_DUALPI2_EXT_NQB, 8, 0, UINT64_MAX, 1ULL << 45, 0, "nqb", NULL },
-	[O_BURST_MAX] = { true, TCA_DUALPI2_EXT_BURST_MAX, 4, 0, 100000, 0, 0, "burst_max", "burst-max" },
-	[O_BYPASS] = { true, TCA_DUALPI2_EXT_BYPASS, 1, 0, 1, 0, 0, NULL, NULL },
+	DUALPI2_OPTIONS(VALUE, CHOICE, NO_ROW, NO_ROW)
+	DUALPI2_EXT_OPTIONS(EXT_VALUE, EXT_CHOICE, NO_ROW, NO_ROW)
 };
 
 static inline bool in_range(const struct rule *r, uint64_t value)
