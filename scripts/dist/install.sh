@@ -69,19 +69,20 @@ install)
 	install -D -m 644 "$plugin" "${DESTDIR-}$tclib/q_dualpi2.so"
 	install -D -m 644 iproute2-patch/man/man8/tc-dualpi2.8 "$man/tc-dualpi2.8"
 	install -D -m 644 iproute2-patch/bash-completion/tc-dualpi2 "$completion/tc"
-	install -D -m 755 -t "$bin" tools/dualpi2 tools/dualpi2-top
-	for part in link top; do
-		install -D -m 644 -t "$share/dualpi2_$part" tools/dualpi2_"$part"/*.py
+	install -D -m 755 -t "$bin" tools/bin/dualpi2 tools/bin/dualpi2-top
+	rm -rf "$share"
+	for part in '' kernel up doctor top; do
+		install -D -m 644 -t "$share/dualpi2/$part" tools/dualpi2/"$part"/*.py
 	done
-	version >"$share/dualpi2_top/VERSION"
-	chmod 644 "$share/dualpi2_top/VERSION"
-	install -D -m 644 tools/dualpi2.bash-completion "$completion/dualpi2"
-	install -D -m 644 -t "$units" tools/dualpi2@.service
+	version >"$share/dualpi2/VERSION"
+	chmod 644 "$share/dualpi2/VERSION"
+	install -D -m 644 tools/share/dualpi2.bash-completion "$completion/dualpi2"
+	install -D -m 644 -t "$units" tools/share/dualpi2@.service
 	sed -i 's,/usr/bin/,/usr/local/bin/,' "$units/dualpi2@.service"
-	install -D -m 644 tools/dualpi2.8 "$man/dualpi2.8"
-	install -D -m 644 -t "$share" tools/grafana-dualpi2.json tools/dualpi2-metrics.service tools/dualpi2-metrics.timer
+	install -D -m 644 tools/share/dualpi2.8 "$man/dualpi2.8"
+	install -D -m 644 -t "$share" tools/share/grafana-dualpi2.json tools/share/dualpi2-metrics.service tools/share/dualpi2-metrics.timer
 	sed -i 's,/usr/bin/,/usr/local/bin/,' "$share/dualpi2-metrics.service"
-	install -D -m 644 tools/dualpi2-top.8 "$man/dualpi2-top.8"
+	install -D -m 644 tools/share/dualpi2-top.8 "$man/dualpi2-top.8"
 	;;
 uninstall)
 	[ -n "${DESTDIR-}" ] || { leave_packages && disable_units; }

@@ -42,7 +42,7 @@ from lib import (  # noqa: E402
     test,
 )
 
-DUALPI2 = os.path.join(TOOLS, "dualpi2")
+DUALPI2 = os.path.join(TOOLS, "bin/dualpi2")
 LINK = 10e6
 # A little more than the link takes: a queue, and no overload.
 L4S = (Stream("l", ecn=ECT1, bps=4e6, jitter=1), Stream("c", ecn=NOT_ECT, bps=6.3e6, jitter=1))

@@ -21,7 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.dont_write_bytecode = True
 sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "selftests/lib")]
 
-from dualpi2_link import doctor, doctor_net, doctor_packets, doctor_probe, doctor_rules  # noqa: E402
+from dualpi2.doctor import cli as doctor, net, packets, probe, rules  # noqa: E402
 from ktap import expect_equal as equal, main, test  # noqa: E402
 
 
@@ -82,12 +82,12 @@ def one(facts):
 
 def found(facts):
     """Ids of the findings."""
-    return [finding.kind for finding in doctor_rules.diagnose(facts).findings]
+    return [finding.kind for finding in rules.diagnose(facts).findings]
 
 
 def first(facts, kind, *words):
     """The first finding, of this kind, with these words."""
-    findings = doctor_rules.diagnose(facts).findings
+    findings = rules.diagnose(facts).findings
     assert findings and findings[0].kind == kind, [finding.line() for finding in findings]
     for word in words:
         assert word in findings[0].line(), f"{word!r} is not in: {findings[0].line()}"
@@ -97,7 +97,7 @@ def first(facts, kind, *words):
 
 def found_line(facts):
     """The first finding as it is printed."""
-    return doctor_rules.diagnose(facts).findings[0].line()
+    return rules.diagnose(facts).findings[0].line()
 
 
 def classic_only(facts):
@@ -118,11 +118,11 @@ def nothing_waits(facts):
 
 @test
 def healthy_link_has_no_finding():
-    result = doctor_rules.diagnose(healthy())
+    result = rules.diagnose(healthy())
     equal([finding.line() for finding in result.findings], [])
     equal((result.verdict(), result.doubts), ("healthy", []))
     equal({check["result"] for check in result.checks}, {"ok"})
-    equal([check["id"] for check in result.checks], [kind for kind, _, _ in doctor_rules.RULES])
+    equal([check["id"] for check in result.checks], [kind for kind, _, _ in rules.RULES])
 
 
 @test
@@ -324,7 +324,7 @@ def shaper_elsewhere_is_blamed_if_it_has_the_queue():
     facts["shapers"] = [shaper(kind="cake", leaf=None, rate=0)]
     equal(first(facts, "shaper-elsewhere").mends, False, "without a rate")
     facts["shapers"] = [shaper(managed=True)]
-    result = doctor_rules.diagnose(facts)
+    result = rules.diagnose(facts)
     equal((result.verdict(), len(result.doubts)), ("unknown", 1))
     assert "dualpi2 doctor eth1" in result.doubts[0]
     facts = healthy()
@@ -348,19 +348,19 @@ def queue_that_never_is_needs_a_bandwidth():
     del facts["targets"][1]
     # With a shaper it is just idle.
     one(facts)["shaped_by"] = {"qdisc": "htb 1:", "kind": "htb", "classes": []}
-    result = doctor_rules.diagnose(facts)
+    result = rules.diagnose(facts)
     equal((result.verdict(), result.findings), ("unknown", []))
     assert "larger transfer" in result.doubts[0]
 
 
 @test
 def little_traffic_is_no_verdict():
-    for packets, size in ((99, 1000), (5000, 100)):
+    for number, size in ((99, 1000), (5000, 100)):
         facts = nothing_waits(healthy())
         one(facts)["options"]["bandwidth"] = 0
-        one(facts)["seen"].update(l4s=queue(), classic=queue(not_ect=packets, size=size))
-        result = doctor_rules.diagnose(facts)
-        equal((result.verdict(), result.findings), ("unknown", []), f"{packets} of {size} bytes")
+        one(facts)["seen"].update(l4s=queue(), classic=queue(not_ect=number, size=size))
+        result = rules.diagnose(facts)
+        equal((result.verdict(), result.findings), ("unknown", []), f"{number} of {size} bytes")
         assert "start a transfer" in result.doubts[0]
 
 
@@ -376,7 +376,7 @@ def packets_past_a_bypass_count_as_what_does_not_wait():
     equal(found(facts), ["no-queue"])
     # As many as that do not wait without it.
     one(facts)["options"]["bypass"] = 0
-    result = doctor_rules.diagnose(facts)
+    result = rules.diagnose(facts)
     equal((result.verdict(), result.findings), ("unknown", []))
     assert "only 25 packets came" in result.doubts[0]
     # A link with a queue lets few pass.
@@ -408,7 +408,7 @@ def idle_direction_does_not_spoil_the_other():
     idle = nothing_waits(healthy())["targets"][0]
     idle["dualpi2"][0]["seen"].update(l4s=queue(), classic=queue(not_ect=900, size=60))
     facts["targets"].append(dict(idle, direction="ingress", device="eth1"))
-    result = doctor_rules.diagnose(facts)
+    result = rules.diagnose(facts)
     equal((result.verdict(), result.findings), ("healthy", []))
     # Nor does one that Classic senders fill.
     facts["targets"][1] = dict(classic_only(healthy())["targets"][0], direction="ingress", device="eth1")
@@ -627,7 +627,7 @@ def vlan_alone_is_no_fault():
     equal(found(facts), [], "one above")
     facts["links"]["eth0"]["kind"] = "vlan"
     equal(found(facts), [], "it is one")
-    [seen] = [check["seen"] for check in doctor_rules.diagnose(facts).checks if check["id"] == "pppoe-overhead"]
+    [seen] = [check["seen"] for check in rules.diagnose(facts).checks if check["id"] == "pppoe-overhead"]
     assert "ether-vlan" in seen, seen
 
 
@@ -700,7 +700,7 @@ def ipv6(ecn=0, flags=0x10, payload=b""):
 
 @test
 def filter_takes_every_syn_and_some_of_the_rest():
-    code = doctor_packets.program(8)
+    code = packets.program(8)
     for protocol, data, taken in (
             (0x0800, ipv4(flags=0x02), True), (0x0800, ipv4(flags=0x12), True), (0x0800, ipv4(flags=0x10), False),
             (0x0800, ipv4(flags=0x02, options=b"\1" * 8), True), (0x0800, ipv4(flags=0x10, options=b"\2" * 8), False),
@@ -708,7 +708,7 @@ def filter_takes_every_syn_and_some_of_the_rest():
             (0x86dd, ipv6(flags=0x02), True), (0x86dd, ipv6(flags=0x10), False), (0x0806, bytes(28), False)):
         equal(bool(interpret(code, protocol, data, 5)), taken, f"{protocol:x} {data.hex()}")
         assert interpret(code, protocol, data, 16), "the eighth packet is not taken"
-    equal([doctor_packets.one_in(rate) for rate in (0, 3000, 3001, 100000)], [1, 1, 2, 64])
+    equal([packets.one_in(rate) for rate in (0, 3000, 3001, 100000)], [1, 1, 2, 64])
 
 
 @test
@@ -717,23 +717,23 @@ def headers_are_read_under_tags_and_pppoe():
                            (0x8100, b"\0\5\x08\0" + ipv4(3, payload=b"x" * 7)),
                            (0x8864, b"\x11\0\0\1\0\0\0\x21" + ipv4(3, payload=b"x" * 7)),
                            (0x8864, b"\x11\0\0\1\0\0\0\x57" + ipv6(3, payload=b"x" * 7))):
-        packet, _ = doctor_packets.parse(data, protocol)
+        packet, _ = packets.parse(data, protocol)
         equal((packet.ecn, packet.payload, packet.sport, packet.dport, packet.flags), (3, 7, 1001, 80, 0x10))
     for protocol, data in ((0x8847, bytes(40)), (0x0800, b"\x45\0"), (0x0800, bytes(40)), (0x86dd, ipv4()),
                            (0x8864, b"\x11\0\0\1\0\0\xc0\x21")):
-        equal(doctor_packets.parse(data, protocol), (None, protocol))
+        equal(packets.parse(data, protocol), (None, protocol))
     for size in range(60):
-        doctor_packets.parse(ipv4()[:size], 0x0800)
-        doctor_packets.parse(ipv6()[:size], 0x86dd)
+        packets.parse(ipv4()[:size], 0x0800)
+        packets.parse(ipv6()[:size], 0x86dd)
 
 
 @test
 def handshakes_are_read_as_rfc_9768_says():
-    equal([doctor_packets.offer(flags) for flags in (0x1c2, 0x0c2, 0x002, 0x142)], ["accecn", "ecn", "none", "none"])
+    equal([packets.offer(flags) for flags in (0x1c2, 0x0c2, 0x002, 0x142)], ["accecn", "ecn", "none", "none"])
     table = {0b010: "accecn", 0b011: "accecn", 0b100: "accecn", 0b110: "accecn", 0b001: "ecn", 0b101: "ecn",
              0b000: "none", 0b111: "none"}
-    equal({bits: doctor_packets.answer(0x12 | bits << 6) for bits in table}, table)
-    tally = doctor_packets.Tally()
+    equal({bits: packets.answer(0x12 | bits << 6) for bits in table}, table)
+    tally = packets.Tally()
     tally.add("eth0", 1500, False, 0x0800, 60, ipv4(flags=0x1c2))
     tally.add("eth1", 1500, True, 0x0800, 60, ipv4(flags=0x0c2))
     # The answer comes the other way.
@@ -768,15 +768,15 @@ def pedit_is_blamed_for_the_ecn_field_alone():
             (ecn6, 0x86dd, (), True), (ecn6, 0x86dd, (3,), True), (ecn4, 0x86dd, (), False), (ecn6, 0x0800, (), False),
             (ecn4, 0x0003, (0,), True), (ecn6, 0x0003, (0,), True),
             ("00000000", 0x0800, (1,), False), ("00000000", 0x0800, (4,), False), ("00000000", 0x0800, (5,), False)):
-        equal(doctor_net.pedit_writes_ecn(pedit((bytes.fromhex(mask), 0)), protocol, headers), guilty,
+        equal(net.pedit_writes_ecn(pedit((bytes.fromhex(mask), 0)), protocol, headers), guilty,
               f"{mask} {protocol:x} {headers}")
     for mask, offset, guilty in (("ff00ffff", 0, True), ("fffcffff", 0, True), ("ff03ffff", 0, True),
                                  ("ffffffff", 0, False), ("00ffffff", 0, False), ("ff00ffff", 8, False)):
-        equal(doctor_net.pedit_writes_ecn(pedit((bytes.fromhex(mask), offset))), guilty, f"{mask} at {offset}")
+        equal(net.pedit_writes_ecn(pedit((bytes.fromhex(mask), offset))), guilty, f"{mask} at {offset}")
     # The DSCP of IPv4 alone has the low two bits left, and overlaps those of IPv6.
-    equal(doctor_net.pedit_writes_ecn(pedit((bytes.fromhex("ffffffff"), 0), (bytes.fromhex("ff00ffff"), 0))), True)
-    equal(doctor_net.pedit_writes_ecn(b""), False)
-    equal(doctor_net.pedit_writes_ecn(pedit((bytes(4), 0))[:40]), False)
+    equal(net.pedit_writes_ecn(pedit((bytes.fromhex("ffffffff"), 0), (bytes.fromhex("ff00ffff"), 0))), True)
+    equal(net.pedit_writes_ecn(b""), False)
+    equal(net.pedit_writes_ecn(pedit((bytes(4), 0))[:40]), False)
 
 
 @test
@@ -785,9 +785,9 @@ def nft_is_blamed_for_the_ecn_field_alone():
                             ({"protocol": "ip", "field": "dscp"}, False), ({"base": "nh", "offset": 8, "len": 8}, True),
                             ({"base": "nh", "offset": 16, "len": 16}, False),
                             ({"base": "th", "offset": 8, "len": 8}, False)):
-        equal(doctor_probe._nft_writes_ecn({"mangle": {"key": {"payload": payload}, "value": 0}}), guilty, str(payload))
+        equal(probe._nft_writes_ecn({"mangle": {"key": {"payload": payload}, "value": 0}}), guilty, str(payload))
     for statement in ({"counter": {}}, {"mangle": {"key": {"meta": {}}}}, "accept", {"mangle": {"key": "x"}}):
-        equal(doctor_probe._nft_writes_ecn(statement), False, str(statement))
+        equal(probe._nft_writes_ecn(statement), False, str(statement))
 
 
 @test
@@ -803,9 +803,9 @@ def iptables_is_blamed_for_the_ecn_field_alone():
         def output(words):
             asked.append(words)
             return (f"iptables v1.8.9 ({variant})" if words[1] == "-V" else text), 0
-        with unittest.mock.patch.object(doctor_probe, "_output", output), \
-             unittest.mock.patch.object(doctor_probe, "_read", lambda path: tables if "ip_tables" in path else ""):
-            return [rule["command"] for rule in doctor_probe._iptables() if rule["where"] == "iptables"], asked
+        with unittest.mock.patch.object(probe, "_output", output), \
+             unittest.mock.patch.object(probe, "_read", lambda path: tables if "ip_tables" in path else ""):
+            return [rule["command"] for rule in probe._iptables() if rule["where"] == "iptables"], asked
 
     want = ["iptables -t mangle -D FORWARD -j TOS --set-tos 0x00/0xff",
             "iptables -t mangle -D INPUT -j ECN --ecn-ip-ect 0",
@@ -821,30 +821,30 @@ def commands_are_quoted_for_the_shell():
     class Asker:
         def filters(self, _, parent):
             return [{"kind": "u32", "pref": 7, "actions": [{"kind": "pedit", "ecn": True}]}] if (
-                parent == doctor_net.TC_CLSACT_INGRESS) else []
+                parent == net.TC_CLSACT_INGRESS) else []
 
-    with unittest.mock.patch.object(doctor_probe, "_output", lambda words: ("", None)):
-        rule, = doctor_probe.rewriters({3: {"ifindex": 3, "name": "e;reboot"}}, Asker())
+    with unittest.mock.patch.object(probe, "_output", lambda words: ("", None)):
+        rule, = probe.rewriters({3: {"ifindex": 3, "name": "e;reboot"}}, Asker())
     equal(rule["command"], "tc filter del dev 'e;reboot' ingress pref 7")
     listed = json.dumps({"nftables": [{"rule": {"family": "ip", "table": "a b", "chain": "c", "handle": 3, "expr": [
         {"mangle": {"key": {"payload": {"protocol": "ip", "field": "ecn"}}, "value": 0}}]}}]})
-    with unittest.mock.patch.object(doctor_probe, "_output", lambda words: (listed, 0)):
-        equal(doctor_probe._nft()[0]["command"], "nft delete rule ip 'a b' c handle 3")
+    with unittest.mock.patch.object(probe, "_output", lambda words: (listed, 0)):
+        equal(probe._nft()[0]["command"], "nft delete rule ip 'a b' c handle 3")
 
 
 @test
 def link_layer_of_cake_is_kept():
     def options(raw=None, **given):
-        names = {"overhead": doctor_net.CAKE_OVERHEAD, "mpu": doctor_net.CAKE_MPU, "atm": doctor_net.CAKE_ATM,
-                 "ingress": doctor_net.CAKE_INGRESS}
+        names = {"overhead": net.CAKE_OVERHEAD, "mpu": net.CAKE_MPU, "atm": net.CAKE_ATM,
+                 "ingress": net.CAKE_INGRESS}
         found_options = {names[name]: struct.pack("=i", value) for name, value in given.items()}
-        return found_options if raw is None else {**found_options, doctor_net.CAKE_RAW: bytes(4)}
+        return found_options if raw is None else {**found_options, net.CAKE_RAW: bytes(4)}
 
     for given, words in (({"overhead": 18, "mpu": 64, "atm": 0, "ingress": 0}, " overhead 18 mpu 64 noatm"),
                          ({"overhead": -4, "mpu": 0, "atm": 1, "ingress": 1}, " overhead -4 mpu 0 atm ingress"),
                          ({"overhead": 30, "mpu": 0, "atm": 2}, " overhead 30 mpu 0 ptm"),
                          ({"raw": 1, "overhead": 0, "atm": 0}, ""), ({"raw": 1, "ingress": 1}, " ingress")):
-        equal(doctor_net._cake_words(options(**given)), words)
+        equal(net._cake_words(options(**given)), words)
 
 
 class FakeAsker:
@@ -873,7 +873,7 @@ def raw_qdisc(kind, handle, parent, packets=0):
     def attr(number, data):
         return struct.pack("=HH", 4 + len(data), number) + data + bytes(-len(data) % 4)
 
-    made = doctor_net.Qdisc(struct.pack("=BxxxiIII", 0, 2, handle, parent, 0) + attr(1, kind.encode() + b"\0"))
+    made = net.Qdisc(struct.pack("=BxxxiIII", 0, 2, handle, parent, 0) + attr(1, kind.encode() + b"\0"))
     made.packets = packets
     return made
 
@@ -892,14 +892,14 @@ def leaf_is_where_the_packets_are_or_unknown():
             ("a hidden one alone", tree("htb", 0x10010), (), ("1:10", "pfifo")),
             ("two hidden ones", tree("htb", 0x10010, 0x10020), (), (None, None)),
             ("no class", {}, (), (None, None))):
-        equal(doctor_probe._leaf(root, FakeWatch(classes, root, *children)), want, what)
+        equal(probe._leaf(root, FakeWatch(classes, root, *children)), want, what)
     hfsc = raw_qdisc("hfsc", 0x10000, 0xffffffff, 1000)
     classes = {0x10000: {"parent": 0xffffffff, "kind": "hfsc"}, 0x10010: {"parent": 0x10000, "kind": "hfsc"}}
-    equal(doctor_probe._leaf(hfsc, FakeWatch(classes, hfsc)), ("1:10", "pfifo"))
+    equal(probe._leaf(hfsc, FakeWatch(classes, hfsc)), ("1:10", "pfifo"))
     prio = raw_qdisc("prio", 0x10000, 0xffffffff, 1000)
-    equal(doctor_probe._leaf(prio, FakeWatch({}, prio, few)), (None, None))
+    equal(probe._leaf(prio, FakeWatch({}, prio, few)), (None, None))
     tbf = raw_qdisc("tbf", 0x10000, 0xffffffff)
-    equal(doctor_probe._leaf(tbf, FakeWatch({}, tbf)), ("1:1", "pfifo"))
+    equal(probe._leaf(tbf, FakeWatch({}, tbf)), ("1:1", "pfifo"))
 
 
 # The command
@@ -908,7 +908,7 @@ def run(facts, *words):
     """(code, output) of the doctor on these facts."""
     out, err = io.StringIO(), io.StringIO()
     patch = unittest.mock.patch.object
-    with patch(doctor_probe, "facts", lambda *_: facts), patch(doctor_net, "is_root", lambda: True), \
+    with patch(probe, "facts", lambda *_: facts), patch(net, "is_root", lambda: True), \
          redirect_stdout(out), redirect_stderr(err):
         code = doctor.main(["eth0", *words])
     equal(err.getvalue(), "")
@@ -923,9 +923,9 @@ def exit_code_tells_fault_from_doubt():
     equal(run(idle)[0], 3)
     for facts in (healthy(), classic_only(healthy()), idle):
         equal(run(facts)[1].count("\n"), 1)
-        equal(json.loads(run(facts, "--json")[1])["verdict"], doctor_rules.diagnose(facts).verdict())
+        equal(json.loads(run(facts, "--json")[1])["verdict"], rules.diagnose(facts).verdict())
         equal(json.loads(run(facts, "--json", "-v")[1])["facts"]["device"], "eth0")
-        assert run(facts, "-v")[1].count("\n") > len(doctor_rules.RULES)
+        assert run(facts, "-v")[1].count("\n") > len(rules.RULES)
 
 
 @test
@@ -937,7 +937,7 @@ def what_goes_wrong_is_no_verdict():
         def fail(*_, error=error):
             raise error
         out, err = io.StringIO(), io.StringIO()
-        with patch(doctor_probe, "facts", fail), patch(doctor_net, "is_root", lambda: True), redirect_stdout(out), \
+        with patch(probe, "facts", fail), patch(net, "is_root", lambda: True), redirect_stdout(out), \
              redirect_stderr(err):
             equal(doctor.main(["eth0"]), 3, str(error))
         equal((out.getvalue(), err.getvalue().count("\n")), ("", 1))
@@ -946,7 +946,7 @@ def what_goes_wrong_is_no_verdict():
 
 @test
 def answer_that_nobody_reads_is_no_verdict():
-    program = ("import sys; sys.path.insert(0, sys.argv[1]); from dualpi2_link import doctor; "
+    program = ("import sys; sys.path.insert(0, sys.argv[1]); from dualpi2.doctor import cli as doctor; "
                "sys.exit(doctor._say('x', 1))")
     read, write = os.pipe()
     os.close(read)
@@ -958,10 +958,10 @@ def answer_that_nobody_reads_is_no_verdict():
 
 @test
 def rates_are_those_that_tc_reads():
-    equal([doctor_rules.tc_rate(rate) for rate in (1250000, 125000000, 1000, 999, 125125)],
+    equal([rules.tc_rate(rate) for rate in (1250000, 125000000, 1000, 999, 125125)],
           ["10mbit", "1gbit", "8kbit", "7992bit", "1001kbit"])
-    equal(doctor_rules.below_rate(1250000), "9500kbit")
-    equal(doctor_rules.below_rate(0), "8kbit")
+    equal(rules.below_rate(1250000), "9500kbit")
+    equal(rules.below_rate(0), "8kbit")
 
 
 if __name__ == "__main__":

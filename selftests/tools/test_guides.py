@@ -162,7 +162,7 @@ def programs():
     for name in ("dualpi2", "dualpi2-top"):
         path = os.path.join(directory, name)
         with open(path, "w", encoding="ascii") as file:
-            file.write(f'#!/bin/sh\nexec {TOOLS}/{name} "$@"\n')
+            file.write(f'#!/bin/sh\nexec {TOOLS}/bin/{name} "$@"\n')
         os.chmod(path, 0o755)
     try:
         yield directory

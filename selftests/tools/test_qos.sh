@@ -3,7 +3,7 @@
 # suite: quick
 # suite: check kernel=debug -- --real
 #
-# test_qos.sh - tools/dualpi2.qos under busybox's shell, as sqm-scripts calls it. KTAP on stdout.
+# test_qos.sh - tools/share/dualpi2.qos under busybox's shell, as sqm-scripts calls it. KTAP on stdout.
 # sqm-scripts itself is not here: the file beside the script stands in for what dualpi2.qos uses of it, so
 # this shows that the contract is kept as far as it is written down there.
 #
@@ -14,7 +14,7 @@
 
 set -uo pipefail
 ROOT=${DUALPI2_ROOT:-$(cd "$(dirname "$0")/../.." && pwd -P)}
-QOS=$ROOT/tools/dualpi2.qos
+QOS=$ROOT/tools/share/dualpi2.qos
 # shellcheck source=scripts/ktap.sh
 . "$ROOT/scripts/ktap.sh"
 work=$(mktemp -d)

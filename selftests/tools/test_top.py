@@ -24,10 +24,12 @@ from payload import HEADER, app, enum, queue
 sys.dont_write_bytecode = True
 sys.path[:0] = [payload.TOOLS, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib")]
 
-from dualpi2_top import Trouble, cli, metrics, netlink, report, screen, stats, watch  # noqa: E402
+from dualpi2 import Trouble  # noqa: E402
+from dualpi2.kernel import netlink, stats  # noqa: E402
+from dualpi2.top import cli, metrics, report, screen, watch  # noqa: E402
 from ktap import expect_equal as equal, main, test  # noqa: E402
 
-TOP = os.path.join(payload.TOOLS, "dualpi2-top")
+TOP = os.path.join(payload.TOOLS, "bin/dualpi2-top")
 ROOT = 0xffffffff
 
 
@@ -837,7 +839,7 @@ def missing_library_is_a_sentence():
 @test
 def missing_part_of_python_is_a_sentence():
     program = (f"import sys; sys.path.insert(0, {payload.TOOLS!r}); sys.modules['curses'] = None; "
-               "from dualpi2_top.cli import main; sys.exit(main(['--since-start']))")
+               "from dualpi2.top.cli import main; sys.exit(main(['--since-start']))")
     done = subprocess.run([sys.executable, "-B", "-c", program], text=True, capture_output=True, check=False)
     equal((done.returncode, done.stdout), (1, ""))
     assert "apt install python3" in done.stderr and done.stderr.count("\n") == 1, done.stderr
@@ -845,7 +847,7 @@ def missing_part_of_python_is_a_sentence():
 
 @test
 def dashboard_asks_for_metrics_that_exist():
-    with open(os.path.join(payload.TOOLS, "grafana-dualpi2.json"), encoding="utf-8") as file:
+    with open(os.path.join(payload.TOOLS, "share/grafana-dualpi2.json"), encoding="utf-8") as file:
         dashboard = json.load(file)
     whole = [qdisc(app(xstats={}, ext={}, c=queue({}, {}), l=queue({}, {}), overload={}, link={"drain_rate": 1}))]
     there, labels = set(), set()
@@ -921,7 +923,7 @@ def locale_that_is_not_installed_is_ascii():
 @test
 def nohup_is_heeded():
     program = ("import signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
-               f"sys.path.insert(0, {payload.TOOLS!r}); from dualpi2_top import cli; cli.main(['--since-start']); "
+               f"sys.path.insert(0, {payload.TOOLS!r}); from dualpi2.top import cli; cli.main(['--since-start']); "
                "print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN)")
     done = subprocess.run([sys.executable, "-B", "-c", program], text=True, capture_output=True, check=False)
     equal(done.stdout.splitlines()[-1:], ["True"], done.stderr)
@@ -943,7 +945,7 @@ def help_and_version_are_said():
     assert out.split()[1][0].isdigit(), out
     code, out, _ = top("--help")
     equal(code, 0)
-    with open(os.path.join(payload.TOOLS, "dualpi2-top.8"), encoding="utf-8") as file:
+    with open(os.path.join(payload.TOOLS, "share/dualpi2-top.8"), encoding="utf-8") as file:
         page = file.read().replace("\\-", "-")
     for option in re.findall(r"--[a-z-]+", out):
         assert option in page, f"{option} is not in the manual"
@@ -951,7 +953,7 @@ def help_and_version_are_said():
 
 @test
 def manual_names_every_metric():
-    with open(os.path.join(payload.TOOLS, "dualpi2-top.8"), encoding="utf-8") as file:
+    with open(os.path.join(payload.TOOLS, "share/dualpi2-top.8"), encoding="utf-8") as file:
         page = file.read().replace("\\-", "-")
     whole = [qdisc(app(xstats={}, ext={}, c=queue({}, {}), l=queue({}, {}), overload={}, link={"drain_rate": 1})),
              qdisc(app(xstats={}), ifindex=3)]

@@ -44,7 +44,7 @@ from lib import (  # noqa: E402
     test,
 )
 
-TOP = os.path.join(TOOLS, "dualpi2-top")
+TOP = os.path.join(TOOLS, "bin/dualpi2-top")
 MIX = (Stream("l", ecn=ECT1, bps=6e6), Stream("c", ecn=NOT_ECT, bps=3e6), Stream("e", ecn=ECT0, bps=3e6),
        Stream("ce", ecn=CE, bps=1e6))
 
@@ -649,7 +649,7 @@ def metrics_are_scraped_beside_the_qdisc_collector():
             note(f"P99 {queue}: Prometheus {p99}, dualpi2-top {ours}")
             expect(abs(p99 - ours) <= ours / 8, "P99 differs by more than a bucket")
 
-        with open(os.path.join(TOOLS, "grafana-dualpi2.json"), encoding="utf-8") as file:
+        with open(os.path.join(TOOLS, "share/grafana-dualpi2.json"), encoding="utf-8") as file:
             panels = json.load(file)["panels"]
         for panel in panels:
             for target in panel["targets"]:
@@ -672,7 +672,7 @@ def metrics_without_a_dualpi2_say_so():
 
 @test("systemd")
 def unit_files_name_what_is_there():
-    with open(os.path.join(TOOLS, "dualpi2-metrics.service"), encoding="ascii") as file:
+    with open(os.path.join(TOOLS, "share/dualpi2-metrics.service"), encoding="ascii") as file:
         words = re.search(r"^ExecStart=/usr/bin/(.*)$", file.read(), re.M).group(1).split()
     net = shared_net()
     # Where Debian's exporter looks.

@@ -24,9 +24,9 @@ from installed import TOOLS  # noqa: E402
 from lib import (ECT1, NOT_ECT, Net, Stream, Traffic, each, expect, expect_between, expect_equal,  # noqa: E402
                  in_netns, main, run, tc, test)
 
-from dualpi2_link import words  # noqa: E402
+from dualpi2.up import arguments  # noqa: E402
 
-COMMAND = ["/usr/bin/python3", os.path.join(TOOLS, "dualpi2")]
+COMMAND = ["/usr/bin/python3", os.path.join(TOOLS, "bin/dualpi2")]
 RUN = "/run/dualpi2"
 
 
@@ -189,7 +189,7 @@ def up_words_reach_the_qdiscs():
         expect_equal(ifbs(net.here), {"dp2-wan": "dualpi2 of wan"})
 
 
-@each(sorted(words.PRESETS))
+@each(sorted(arguments.PRESETS))
 def up_preset_CASE_is_that_of_tc(preset):
     with pair() as net:
         dualpi2(["up", "wan", "--upload", "1mbit", "--link", preset + " ether-vlan"], net.here)
@@ -926,16 +926,17 @@ def status_says_what_is_set_and_what_is_not():
 
 @test("the manual")
 def manual_names_every_option_and_finding():
-    from dualpi2_link import cli, doctor_rules
-    with open(os.path.join(ROOT, "tools/dualpi2.8"), encoding="ascii") as file:
+    from dualpi2 import cli
+    from dualpi2.doctor import rules
+    with open(os.path.join(ROOT, "tools/share/dualpi2.8"), encoding="ascii") as file:
         manual = file.read().replace("\\-", "-")
-    with open(os.path.join(ROOT, "tools/dualpi2.bash-completion"), encoding="ascii") as file:
+    with open(os.path.join(ROOT, "tools/share/dualpi2.bash-completion"), encoding="ascii") as file:
         completion = file.read()
     verbs = next(action for action in cli._parser()._actions if action.choices).choices
     found = [option for parser in verbs.values() for action in parser._actions for option in action.option_strings]
-    found = sorted(set(found) - {"-h", "--help"}) + sorted(words.PRESETS)
+    found = sorted(set(found) - {"-h", "--help"}) + sorted(arguments.PRESETS)
     expect_equal([text for text in found if text not in completion], [], "not in the completion")
-    found += [kind for kind, *_ in doctor_rules.RULES]
+    found += [kind for kind, *_ in rules.RULES]
     expect_equal([text for text in found if text not in manual], [], "not in the manual")
 
 

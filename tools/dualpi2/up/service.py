@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from . import Trouble
+from .. import Trouble
 
 
 def unit(device):

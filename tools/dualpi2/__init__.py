@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dualpi2-top: every dualpi2 of a machine, on a terminal, as JSON and as metrics.
+"""The commands dualpi2 and dualpi2-top.
 
-    stats     decoding, differences, percentiles: bytes in, numbers out; no socket, no clock, no terminal
-    netlink   the kernel's answers, and nothing of their meaning
-    watch     samples, one after the other, and what lies between two of them
-    report    what is shown, as JSON and as words
-    screen    the terminal: keys, sizes, what fits
-    metrics   Prometheus
-    cli       options, and which of these a person wants
+    cli       options of dualpi2
+    kernel    netlink and statistics: bytes in, numbers out
+    up        dualpi2 up, down and status: both directions of a link in one command
+    doctor    dualpi2 doctor: why there is no L4S on a device
+    top       dualpi2-top: every dualpi2 of a machine, on a terminal, as JSON and as metrics
 """
 
 import os

@@ -13,7 +13,7 @@ import os
 import socket
 import struct
 
-from . import Trouble
+from .. import Trouble
 from .stats import attributes
 
 NETLINK_GENERIC = 16

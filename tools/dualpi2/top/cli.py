@@ -9,7 +9,9 @@ import signal
 import sys
 import time
 
-from . import Trouble, netlink, report, version
+from .. import Trouble, version
+from ..kernel import netlink
+from . import report
 from .watch import Watch
 
 EPILOG = "See dualpi2-top(8) for what is shown, and for the names of JSON and metrics."

@@ -4,7 +4,7 @@
 import collections
 import time
 
-from . import netlink, stats
+from ..kernel import netlink, stats
 
 HISTORY = 240
 

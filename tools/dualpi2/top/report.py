@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is known of the qdiscs, as JSON and as words for the screen. Units end the names of JSON."""
 
-from . import stats, version
+from .. import version
+from ..kernel import stats
 
 PERCENTILES = (("p50", 50), ("p90", 90), ("p99", 99), ("p999", 99.9))
 

@@ -6,8 +6,9 @@ import os
 import stat
 import tempfile
 
-from . import Trouble, stats
-from .stats import ARRIVALS, DROP_CAUSES, MARKERS, QUEUE_NAMES, QUEUES, bucket_begin_ns
+from .. import Trouble
+from ..kernel import stats
+from ..kernel.stats import ARRIVALS, DROP_CAUSES, MARKERS, QUEUE_NAMES, QUEUES, bucket_begin_ns
 
 LABELS = ["device", "handle", "parent"]
 SECOND = 1e9

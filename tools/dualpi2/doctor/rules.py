@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the doctor concludes: facts in (doctor_probe), findings out, the most fundamental first.
+"""What the doctor concludes: facts in (probe), findings out, the most fundamental first.
 
 Pure: no socket, no clock, no file. A rule asks one question and answers with a Finding, or with None and what it saw.
 Which numbers count as what is decided here and nowhere else.

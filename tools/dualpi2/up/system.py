@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 
-from . import Trouble
+from .. import Trouble
 
 CLSACT_INGRESS, CLSACT_EGRESS = "ingress", "egress"
 

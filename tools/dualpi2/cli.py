@@ -8,7 +8,8 @@ import shlex
 import signal
 import sys
 
-from . import Trouble, service, state, status, up, version
+from . import Trouble, version
+from .up import commands, service, state, status
 
 EPILOG = "See dualpi2(8) for link layers, examples and files; tc-dualpi2(8) for what may stand after --."
 
@@ -61,7 +62,7 @@ def _ask(question):
 def _want(options, extra):
     given = [options.download, options.upload, options.link, options.rtt, *extra]
     if not options.from_config:
-        return up.Want(options.download, options.upload, options.link, options.rtt, extra)
+        return commands.Want(options.download, options.upload, options.link, options.rtt, extra)
     if any(given) or options.persist:
         raise Trouble("--from-config takes all from the file; leave the other options out", 2)
     found = state.load_config(options.device)
@@ -71,7 +72,7 @@ def _want(options, extra):
             words = shlex.split(found.get("OPTIONS", ""))
         except ValueError as error:
             raise Trouble(f"OPTIONS: an apostrophe is open in {found['OPTIONS']}; write words only", 2) from error
-        return up.Want(found.get("DOWNLOAD"), found.get("UPLOAD"), found.get("LINK"), found.get("RTT"), words)
+        return commands.Want(found.get("DOWNLOAD"), found.get("UPLOAD"), found.get("LINK"), found.get("RTT"), words)
     except Trouble as trouble:
         raise Trouble(f"{state.config_path(options.device)}: {trouble}", trouble.code) from trouble
 
@@ -79,7 +80,7 @@ def _want(options, extra):
 def _up(options, extra):
     want = _want(options, extra)
     if options.dry_run:
-        steps, notes = up.up(options.device, want, options.replace, options.from_config, dry_run=True)
+        steps, notes = commands.up(options.device, want, options.replace, options.from_config, dry_run=True)
         _notes(notes)
         print("".join(f"{step}\n" for step in steps), end="")
         return 0
@@ -88,7 +89,7 @@ def _up(options, extra):
         service.check(options.device)
     try:
         notes = _apply(options, want)
-    except up.Taken as taken:
+    except commands.Taken as taken:
         when = "now, and at each boot" if options.persist else "now"
         if options.from_config or not _ask(f"dualpi2: {taken}. Replace it {when}?"):
             raise
@@ -97,7 +98,7 @@ def _up(options, extra):
     _notes(notes)
     if options.persist:
         # By the name that it has now, which is the one at the next boot.
-        _persist(up.Situation(options.device).name, dict(want.text, REPLACE="yes" if options.replace else ""))
+        _persist(commands.Situation(options.device).name, dict(want.text, REPLACE="yes" if options.replace else ""))
     elif not options.from_config and os.path.exists(state.config_path(options.device)):
         print(f"dualpi2: {state.config_path(options.device)} still has what was persisted before; add --persist to "
               "change that", file=sys.stderr)
@@ -126,7 +127,7 @@ def _persist(name, words):
 
 def _apply(options, want):
     with state.lock():
-        _, notes = up.up(options.device, want, options.replace, options.from_config)
+        _, notes = commands.up(options.device, want, options.replace, options.from_config)
     return notes
 
 
@@ -139,14 +140,14 @@ def _down(options, extra):
     if extra:
         raise Trouble("down takes nothing after --", 2)
     if options.dry_run:
-        steps, notes = up.down(options.device, dry_run=True)
+        steps, notes = commands.down(options.device, dry_run=True)
         _notes(notes)
         print("".join(f"{step}\n" for step in steps), end="")
         return 0
     _need_root("down")
     persisted = False
     if not options.keep_config:
-        here = up.Situation(options.device)
+        here = commands.Situation(options.device)
         # All names that it had, but for those that another device has now.
         mine = [name for name in here.names if name in (options.device, here.name) or name not in here.by_name]
         for name in dict.fromkeys(mine):
@@ -155,8 +156,8 @@ def _down(options, extra):
             state.forget_config(name)
     with state.lock():
         try:
-            steps, notes = up.down(options.device)
-        except up.Gone:
+            steps, notes = commands.down(options.device)
+        except commands.Gone:
             if not persisted:
                 raise
             steps, notes = [], []       # the device is gone, and with it what the unit set up
@@ -168,8 +169,8 @@ def _down(options, extra):
 
 def _check_name(name):
     """It becomes part of paths."""
-    if not 0 < len(os.fsencode(name)) <= up.NAME_MAX or name in (".", "..") or "/" in name or not name.isprintable() \
-            or " " in name:
+    if not 0 < len(os.fsencode(name)) <= commands.NAME_MAX or name in (".", "..") or "/" in name or " " in name or \
+            not name.isprintable():
         raise Trouble(f"{name!r} is no name of a device; `ip link` lists them", 2)
 
 
@@ -189,7 +190,7 @@ def _status(options, extra):
 
 def _doctor(words):
     try:
-        from . import doctor
+        from .doctor import cli as doctor
     except ImportError as error:
         raise Trouble(f"doctor is not here ({error}); install the package dualpi2-tools anew") from error
     return doctor.main(words)

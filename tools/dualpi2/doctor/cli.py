@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """dualpi2 doctor DEV: why there is no L4S here, in one line with the command that mends it.
 
-Options and output only: the facts come from doctor_probe, what follows from them from doctor_rules. It changes
+Options and output only: the facts come from probe, what follows from them from rules. It changes
 nothing and sends nothing.
 
 Exit code: 0 healthy, 1 a fault, 2 usage, 3 it cannot tell.
@@ -13,7 +13,8 @@ import os
 import shlex
 import sys
 
-from . import Trouble, doctor_net, doctor_probe, doctor_rules
+from .. import Trouble
+from . import net, probe, rules
 
 HEALTHY, FAULT, USAGE, UNKNOWN = 0, 1, 2, 3
 CODES = {"healthy": HEALTHY, "fault": FAULT, "unknown": UNKNOWN}
@@ -54,7 +55,7 @@ def _as_json(options, facts, result):
 def _as_text(options, facts, result):
     lines = []
     if options.verbose:
-        lines += [doctor_rules.printable(f"{check['result']:8}{check['id']:18}{check['seen']}")
+        lines += [rules.printable(f"{check['result']:8}{check['id']:18}{check['seen']}")
                   for check in result.checks]
     if result.findings:
         first, *others = result.findings
@@ -62,21 +63,21 @@ def _as_text(options, facts, result):
         more = f" (and then: {', '.join(finding.kind for finding in others)}; -v shows them)" if others else ""
         lines.append(first.line() + ("" if options.verbose else more))
     elif result.doubts:
-        lines.append(doctor_rules.printable(f"unknown: {options.device}: {'; '.join(result.doubts)}"))
+        lines.append(rules.printable(f"unknown: {options.device}: {'; '.join(result.doubts)}"))
     else:
-        lines.append(doctor_rules.printable(f"healthy: {options.device}: " + health(facts)))
+        lines.append(rules.printable(f"healthy: {options.device}: " + health(facts)))
     return "\n".join(lines)
 
 
 def health(facts):
     """What is well, in a few words."""
     parts = []
-    for target in doctor_rules.targets(facts):
+    for target in rules.targets(facts):
         if target.loaded() and target.queued():
             delays = [seen["l4s"]["p99_ns"] for seen in target.seen if "p99_ns" in seen["l4s"]]
-            parts.append(f"{target.direction} {doctor_rules.bits(target.rate)}, {target.arrived()[0]['ect1']} ECT(1) "
+            parts.append(f"{target.direction} {rules.bits(target.rate)}, {target.arrived()[0]['ect1']} ECT(1) "
                          f"packets, {target.sum('l4s', 'marked')} marked here"
-                         + (f", P99 of their delay {doctor_rules.delay(max(delays))}" if delays else ""))
+                         + (f", P99 of their delay {rules.delay(max(delays))}" if delays else ""))
     return "; ".join(parts)
 
 
@@ -86,11 +87,11 @@ def main(words=None):
         sys.stdout.reconfigure(errors="replace")
     options = _options(words)
     try:
-        if not doctor_net.is_root():
+        if not net.is_root():
             raise Trouble("only root may look at packets and filters; run: sudo dualpi2 doctor "
                           + shlex.quote(options.device), UNKNOWN)
-        facts = doctor_probe.facts(options.device, options.watch)
-        result = doctor_rules.diagnose(facts)
+        facts = probe.facts(options.device, options.watch)
+        result = rules.diagnose(facts)
         return _say(_as_json(options, facts, result) if options.json else _as_text(options, facts, result),
                     CODES[result.verdict()])
     except Trouble as trouble:

@@ -10,7 +10,7 @@ import re
 import shlex
 from typing import NamedTuple
 
-from . import Trouble
+from .. import Trouble
 
 # Bit/s, as in tc-dualpi2(8).
 RATE_MIN, RATE_MAX = 8_000, 10**12

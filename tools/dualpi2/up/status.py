@@ -4,7 +4,8 @@
 import os
 import shlex
 
-from . import Trouble, service, state, system, up
+from .. import Trouble
+from . import commands, service, state, system
 
 
 def _side(dev, rate):
@@ -14,7 +15,7 @@ def _side(dev, rate):
     found = {"rate": rate, "device": dev, "ok": False, "why": ""}
     if not root:
         found["why"] = f"no qdisc on {dev}"
-    elif root["kind"] != "dualpi2" or root["handle"] not in up.HANDLES:
+    elif root["kind"] != "dualpi2" or root["handle"] not in commands.HANDLES:
         found["why"] = f"{root['kind']} {root['handle']} is on {dev}"
     else:
         found["ok"] = True
@@ -23,11 +24,11 @@ def _side(dev, rate):
 
 def collect(device=None):
     """Each device that `up` was used on, as a dict."""
-    names = sorted({found["device"] for found in up.Situation("lo").states})
+    names = sorted({found["device"] for found in commands.Situation("lo").states})
     if os.path.isdir(state.ETC):
         names += sorted({name[:-5] for name in os.listdir(state.ETC) if name.endswith(".conf")} - set(names))
     if device:
-        here = up.Situation(device)
+        here = commands.Situation(device)
         if here.name not in names and not here.state:
             raise Trouble(f"nothing of dualpi2 is set on {device}; set it with: dualpi2 up {device} --download RATE "
                           "--upload RATE")
@@ -36,7 +37,7 @@ def collect(device=None):
 
 
 def _one(name):
-    here = up.Situation(name)
+    here = commands.Situation(name)
     known = here.state or {}
     words = known.get("words", {})
     found = {"device": name, "present": here.device is not None, "link": words.get("LINK"), "rtt": words.get("RTT"),
@@ -56,7 +57,7 @@ def _one(name):
         if found["download"] and not here.ifb:
             found["download"].update(ok=False, why=f"the device {known.get('ifb')} is gone")
         elif found["download"]:
-            if not (system.ingress_qdisc(name) and up.ingress_filters(here, ifb)[0]):
+            if not (system.ingress_qdisc(name) and commands.ingress_filters(here, ifb)[0]):
                 found["download"].update(ok=False, why=f"the filter of {name} that leads there is gone")
         found["problems"] += [f"{side}: {found[side]['why']}" for side in ("upload", "download")
                               if found[side] and not found[side]["ok"]]

@@ -2,7 +2,7 @@
 """What passes the host's devices, by ECN codepoint and flow: headers of some packets, for the doctor.
 
 One packet socket with a filter in the kernel: every SYN, and of the rest as many as one program can look at. Only
-headers are read, nothing is sent and nothing kept beyond the counts. What they mean is not said here: see doctor_rules.
+headers are read, nothing is sent and nothing kept beyond the counts. What they mean is not said here: see rules.
 """
 
 import contextlib
@@ -196,7 +196,7 @@ def _names(key):
 
 
 class Capture:
-    """The socket. Devices are those of `links`, {number: dict} as doctor_net has them."""
+    """The socket. Devices are those of `links`, {number: dict} as net has them."""
 
     def __init__(self, links, packets_a_second):
         self.links = {link["name"]: link for link in links.values()}

@@ -22,7 +22,8 @@ import shlex
 import signal
 import sys
 
-from . import Trouble, state, system, version, words
+from .. import Trouble, version
+from . import arguments, state, system
 
 # The second one is for a new qdisc in the place of ours. Both are below the numbers that the kernel gives.
 HANDLES = ("d50:", "d51:")
@@ -56,10 +57,10 @@ class Want:
         self.text = {"DOWNLOAD": download, "UPLOAD": upload, "LINK": link, "RTT": rtt, "OPTIONS": shlex.join(options)}
         if any('"' in text or not text.replace("\t", " ").isprintable() for text in self.text.values() if text):
             raise Trouble("leave out quotation marks, line ends and what cannot be printed", 2)
-        self.download = words.rate(download, "--download") if download else None
-        self.upload = words.rate(upload, "--upload") if upload else None
-        self.link = words.link(link)
-        self.rtt = words.rtt(rtt) if rtt else None
+        self.download = arguments.rate(download, "--download") if download else None
+        self.upload = arguments.rate(upload, "--upload") if upload else None
+        self.link = arguments.link(link)
+        self.rtt = arguments.rtt(rtt) if rtt else None
         self.options = list(options)
         for name in ("bandwidth", "unlimited", "ingress", "egress"):
             if name in options:

@@ -6,10 +6,10 @@
     facts["targets"]    the device's own dualpi2 and those that its arriving packets are sent to: see _instance()
     facts["qdiscs"]     every qdisc of the host that has a device, with what happened to it during the watch
     facts["shapers"]    those of them that hold packets back, on other devices
-    facts["packets"]    doctor_packets.Tally.as_dict()
+    facts["packets"]    packets.Tally.as_dict()
     facts["rewriters"]  rules of this host that write the ECN field
 
-What follows from them is in doctor_rules.
+What follows from them is in rules.
 """
 
 import contextlib
@@ -21,10 +21,10 @@ import shutil
 import subprocess
 import time
 
-from dualpi2_top import stats
-from dualpi2_top.netlink import handle_text, namespace
-
-from . import Trouble, doctor_net, doctor_packets, version
+from .. import Trouble, version
+from ..kernel import stats
+from ..kernel.netlink import handle_text, namespace
+from . import net, packets
 
 LOOKS_A_SECOND = 4
 # So many qdiscs are listed in some hundredths of a second.
@@ -103,8 +103,8 @@ def rewriters(links, asker):
     """Rules of this host that write the ECN field: [{"where", "rule", "command"}]."""
     found = _nft() + _iptables()
     for link in links.values():
-        for parent, side in ((doctor_net.TC_CLSACT_INGRESS, "ingress"), (doctor_net.TC_CLSACT_EGRESS, "egress"),
-                             (doctor_net.TC_INGRESS, "parent ffff:")):
+        for parent, side in ((net.TC_CLSACT_INGRESS, "ingress"), (net.TC_CLSACT_EGRESS, "egress"),
+                             (net.TC_INGRESS, "parent ffff:")):
             for one in asker.filters(link["ifindex"], parent):
                 for action in one["actions"]:
                     if action.get("ecn"):
@@ -284,8 +284,8 @@ def _redirects(asker, link, links, seen):
     """Names of the devices that a device's arriving packets are sent to."""
     handles = {qdisc.kind for qdisc in seen if qdisc.ifindex == link["ifindex"]}
     found = []
-    parents = ([doctor_net.TC_CLSACT_INGRESS] if "clsact" in handles else []) + (
-        [doctor_net.TC_INGRESS] if "ingress" in handles else [])
+    parents = ([net.TC_CLSACT_INGRESS] if "clsact" in handles else []) + (
+        [net.TC_INGRESS] if "ingress" in handles else [])
     for parent in parents:
         for one in asker.filters(link["ifindex"], parent):
             for action in one["actions"]:
@@ -302,7 +302,7 @@ def _beyond_veth(link, watch_peers):
         return
     for name in _list("/run/netns"):
         with contextlib.suppress(Trouble, OSError), namespace(name):
-            asker = doctor_net.Asker()
+            asker = net.Asker()
             try:
                 peer = asker.links().get(link["lower"])
                 if peer and peer["kind"] == "veth" and peer["lower"] == link["ifindex"] and peer["elsewhere"]:
@@ -317,7 +317,7 @@ def facts(device, seconds):
     """Look at a device for so long."""
     found = {"device": device, "exists": False, "kernel": os.uname().release, "seconds": seconds,
              "module": module(), "tc": tc()}
-    asker = doctor_net.Asker()
+    asker = net.Asker()
     links = asker.links()
     link = next((one for one in links.values() if one["name"] == device), None)
     found["devices"] = sorted(one["name"] for one in links.values() if not one["loopback"])
@@ -325,12 +325,12 @@ def facts(device, seconds):
         return found
     found["exists"] = True
     found["up"] = link["up"]
-    found["pppoe"] = doctor_net.pppoe_devices()
+    found["pppoe"] = net.pppoe_devices()
     found["addresses"] = sorted(asker.addresses())
-    found["sysctl"] = {name: doctor_net.sysctl("net.ipv4." + name)
+    found["sysctl"] = {name: net.sysctl("net.ipv4." + name)
                        for name in ("tcp_ecn", "tcp_ecn_option", "ip_forward")}
     found["links"] = {one["name"]: dict(one, lower=links.get(one["lower"], {}).get("name"),
-                                        **({"offloads": doctor_net.offloads(one["name"])} if one["up"] else {}))
+                                        **({"offloads": net.offloads(one["name"])} if one["up"] else {}))
                       for one in links.values() if not one["loopback"]}
 
     began = time.monotonic()
@@ -338,7 +338,7 @@ def facts(device, seconds):
     peers = {}
     _beyond_veth(link, peers)
     peers = {name: (one, one.links(), Watched(one)) for name, one in peers.items()}
-    capture = doctor_packets.Capture(links, _packets_a_second(asker))
+    capture = packets.Capture(links, _packets_a_second(asker))
     watched_from = time.monotonic()
     often = len(watch.first) <= QDISCS_TO_LOOK_AT_OFTEN
     looks = max(int(seconds * LOOKS_A_SECOND), 2) if often else 2

@@ -10,7 +10,7 @@ import re
 import socket
 import sys
 
-from . import Trouble
+from .. import Trouble
 
 RUN = "/run/dualpi2"
 SO_NETNS_COOKIE = 71

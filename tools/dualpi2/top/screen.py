@@ -12,8 +12,9 @@ import sys
 import textwrap
 import time
 
-from . import Trouble, report
-from .stats import QUEUES
+from .. import Trouble
+from ..kernel.stats import QUEUES
+from . import report
 
 LEAST_COLUMNS, LEAST_LINES = 40, 4
 WIDE = 160

@@ -2,7 +2,7 @@
 """What the kernel says of devices, qdiscs, classes and filters, for the doctor: netlink in, dicts out.
 
 It asks and never changes anything, and does without tc, which may be the thing that is wrong. What a number means for
-L4S is not said here: see doctor_rules. Statistics of dualpi2 are decoded by dualpi2_top.stats.
+L4S is not said here: see rules. Statistics of dualpi2 are decoded by kernel.stats.
 """
 
 import ctypes
@@ -12,11 +12,10 @@ import os
 import socket
 import struct
 
-from dualpi2_top import stats
-from dualpi2_top.netlink import handle_text
-from dualpi2_top.stats import attributes
-
-from . import Trouble
+from .. import Trouble
+from ..kernel import stats
+from ..kernel.netlink import handle_text
+from ..kernel.stats import attributes
 
 RTM_GETLINK, RTM_GETADDR, RTM_GETQDISC, RTM_GETTCLASS, RTM_GETTFILTER = 18, 22, 38, 42, 46
 NLM_F_REQUEST, NLM_F_DUMP, NLM_F_DUMP_INTR = 1, 0x300, 0x10
