@@ -12,7 +12,7 @@ import subprocess
 
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 FUNCTION, TEST, FILE = 70, 600, 1000
-SOURCE = re.compile(r"\.(c|h|py|sh|mk)$|(^|/)(Makefile|Kbuild|in_vm)$|^scripts/run$|^tools/dualpi2(-top)?$")
+SOURCE = re.compile(r"\.(c|h|py|sh|mk)$|(^|/)(Makefile|Kbuild|in_vm)$|^scripts/run$|^tools/bin/dualpi2(-top)?$")
 IS_TEST = re.compile(r"(^|/)test_|_test\.[ch]$|^selftests/(fuzz|net|unit|tdc|tc|tools)/|^extra/.*/unit/")
 # Longer, because: one subject that would lose by being split.
 FILES = {
