@@ -74,6 +74,7 @@ install)
 	for part in '' kernel up doctor top; do
 		install -D -m 644 -t "$share/dualpi2/$part" tools/dualpi2/"$part"/*.py
 	done
+	install -m 644 include/uapi/linux/dualpi2.h "$share/dualpi2"
 	version >"$share/dualpi2/VERSION"
 	chmod 644 "$share/dualpi2/VERSION"
 	install -D -m 644 tools/share/dualpi2.bash-completion "$completion/dualpi2"

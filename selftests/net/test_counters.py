@@ -358,11 +358,11 @@ def classes_of_a_qdisc_without_a_handle_are_dumped():
         kinds = [q["kind"] for q in lib.qdisc_dump(tree.netns, "d1")]
         expect_equal(kinds, ["mq", "dualpi2", "dualpi2"], "qdiscs")
         classes = [c for c in lib.class_dump(tree.netns, "d1") if c["kind"] == "dualpi2"]
-        expect_equal([c["handle"] for c in classes], ["0:1", "0:3"] * 2, "classes")
+        expect_equal([c["handle"] for c in classes], [":1", ":3"] * 2, "classes")
         for one in classes:
             st = lib.parse_xstats(one["app"])
-            expect(("counters" in st["l"]) == (one["handle"] == "0:1") and
-                   ("counters" in st["c"]) == (one["handle"] == "0:3"), f"statistics of {one['handle']}")
+            expect(("counters" in st["l"]) == (one["handle"] == ":1") and
+                   ("counters" in st["c"]) == (one["handle"] == ":3"), f"statistics of {one['handle']}")
         lib.tc("-s class show dev d1", tree.netns)
 
 

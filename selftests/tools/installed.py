@@ -19,6 +19,7 @@ def _tools():
     place = os.path.join(tempfile.mkdtemp(), "tools")
     os.chmod(os.path.dirname(place), 0o755)
     shutil.copytree(source, place)
+    shutil.copy(os.path.join(ROOT, "include/uapi/linux/dualpi2.h"), os.path.join(place, "dualpi2"))
     compileall.compile_dir(place, quiet=1)
     return place
 

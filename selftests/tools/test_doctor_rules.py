@@ -50,7 +50,7 @@ def healthy():
                     "overlimits": 0, "waiting": 1.0, "most": 30}],
         "targets": [{"device": "eth0", "direction": "egress", "dualpi2": [{
             "device": "eth0", "handle": "1:", "name": "dualpi2 1:", "where": "root", "shaped_by": None, "filters": [],
-            "options": {"step_us": 1000, "target_us": 15000, "ecn_mask": 1, "split_gso": 1, "l4s": 1,
+            "options": {"step_thresh_us": 1000, "target": 15000, "ecn_mask": 1, "split_gso": 1, "l4s": 1,
                         "bandwidth": 1250000, "framing": 0},
             "link": {}, "level": "full", "waiting": 1.0, "most": 30,
             "seen": {"seconds": 5.0, "packets": 6000, "bytes": 6000000, "drops": 40, "marks": 100, "overload_s": 0.0,
@@ -266,12 +266,12 @@ def what_was_set_up_below_another_qdisc_is_not_removed():
 @test
 def options_that_keep_l4s_out_are_named():
     for options, kind, word in (({"l4s": 0}, "l4s-off", "dualpi2 l4s"), ({"ecn_mask": 2}, "wrong-mask", "l4s_ect"),
-                                ({"step_us": 15001}, "step-huge", "step_thresh 1ms")):
+                                ({"step_thresh_us": 15001}, "step-huge", "step_thresh 1ms")):
         facts = healthy()
         one(facts)["options"].update(options)
         first(facts, kind, "tc qdisc change dev eth0 root handle 1: dualpi2", word)
     facts = healthy()
-    one(facts)["options"]["step_us"] = 15000
+    one(facts)["options"]["step_thresh_us"] = 15000
     equal(found(facts), [], "a step at the target")
     # What the kernel attached of its own accord cannot be changed in place.
     one(facts)["options"]["l4s"] = 0
@@ -282,7 +282,7 @@ def options_that_keep_l4s_out_are_named():
 @test
 def change_of_what_up_made_says_how_it_lasts():
     for options, words in (({"l4s": 0}, "-- l4s"), ({"ecn_mask": 2}, "-- l4s_ect"),
-                           ({"step_us": 20000}, "-- step_thresh 1ms")):
+                           ({"step_thresh_us": 20000}, "-- step_thresh 1ms")):
         for handle in ("1:", "d50:", "d51:"):
             facts = healthy()
             one(facts)["handle"] = handle
@@ -554,8 +554,8 @@ def classic_traffic_alone_is_just_that():
 @test
 def step_in_packets_is_a_fault_where_packets_are_bundled():
     facts = healthy()
-    del one(facts)["options"]["step_us"]
-    one(facts)["options"]["step_pkts"] = 30
+    del one(facts)["options"]["step_thresh_us"]
+    one(facts)["options"]["step_thresh_pkts"] = 30
     equal(found(facts), [], "no offloads")
     facts["links"]["eth1"]["offloads"] = {"gro": True}
     first(facts, "gro-step-packets", "30 packets", "GRO is on at eth1", "step_thresh 1ms")
@@ -646,7 +646,7 @@ def overload_names_the_largest_flow():
 @test
 def most_fundamental_comes_first():
     facts = classic_only(under_htb(healthy(), (1250000, 1250000, 5 * 10**7, 5 * 10**7)))
-    one(facts)["options"]["step_us"] = 20000
+    one(facts)["options"]["step_thresh_us"] = 20000
     equal(found(facts), ["no-ect1", "step-huge", "parent-burst"])
     facts["tc"]["extension"] = False
     equal(found(facts)[0], "tc-not-ours")

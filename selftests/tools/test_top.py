@@ -26,6 +26,7 @@ sys.path[:0] = [payload.TOOLS, os.path.join(os.path.dirname(os.path.abspath(__fi
 
 from dualpi2 import Trouble  # noqa: E402
 from dualpi2.kernel import netlink, stats  # noqa: E402
+from dualpi2.kernel.qdisc import Kernel, Qdisc, Reports  # noqa: E402
 from dualpi2.top import cli, metrics, report, screen, watch  # noqa: E402
 from ktap import expect_equal as equal, main, test  # noqa: E402
 
@@ -59,9 +60,20 @@ class FakeKernel:
         return self.dumps.pop(0)
 
 
-def qdisc(payload_, ifindex=2, device="eth0", handle=0x100000, parent=0x1000a, **basic):
+def qdisc(payload_, ifindex=2, device="eth0", handle=0x100000, parent=0x1000a, kind=b"dualpi2", **basic):
     """As the reader hands it out."""
-    return netlink.Qdisc(ifindex, device, handle, parent, payload_, basic)
+    found = Qdisc(tc_message(payload_, ifindex, handle, parent, kind, **basic))
+    found.device = device
+    return found
+
+
+def tc_message(payload_, ifindex, handle, parent, kind, bytes=0, packets=0, qlen=0, backlog=0, drops=0):
+    """The payload of RTM_NEWQDISC."""
+    stats2 = payload.attr(1, struct.pack("=QI", bytes, packets & 0xffffffff)) + payload.attr(4, payload_)
+    stats2 += payload.attr(3, struct.pack("=5I", qlen, backlog, drops, 0, 0))
+    stats2 += payload.attr(8, struct.pack("=Q", packets)) if packets >> 32 else b""
+    return struct.pack("=BxxxiIII", 0, ifindex, handle, parent, 1) + payload.attr(1, kind + b"\0") + payload.attr(
+        7 | 0x8000, stats2)
 
 
 def watched(*dumps, seconds=1.0):
@@ -74,30 +86,6 @@ def watched(*dumps, seconds=1.0):
 
 
 # Decoding
-
-@test
-def layouts_are_those_of_the_header():
-    for name, fields in (("tc_dualpi2_xstats", stats.XSTATS), ("tc_dualpi2_queue_xstats", stats.QUEUE_XSTATS),
-                         ("tc_dualpi2_counters", stats.COUNTERS), ("tc_dualpi2_delay", stats.DELAY + stats.DELAY_32),
-                         ("tc_dualpi2_overload", stats.OVERLOAD + stats.OVERLOAD_32),
-                         ("tc_dualpi2_link", stats.LINK + stats.LINK_32)):
-        layout = HEADER.layout(name)
-        equal(layout.names, tuple(fields), name)
-        equal(layout.format.lstrip("=Q").count("Q"), 0, name + " has its u64 first")
-    equal([field for field in HEADER.layout("tc_dualpi2_ext_xstats").names if "." not in field],
-          ["magic", "size", *stats.EXT_XSTATS, *stats.EXT_XSTATS_32])
-    for name, value in (("TCA_DUALPI2_STATS_C", stats.STATS_C), ("TCA_DUALPI2_STATS_L", stats.STATS_L),
-                        ("TCA_DUALPI2_STATS_OVERLOAD", stats.STATS_OVERLOAD),
-                        ("TCA_DUALPI2_STATS_LINK", stats.STATS_LINK),
-                        ("TCA_DUALPI2_QUEUE_COUNTERS", stats.QUEUE_COUNTERS),
-                        ("TCA_DUALPI2_QUEUE_DELAY", stats.QUEUE_DELAY), ("TCA_DUALPI2_QUEUE_HIST", stats.QUEUE_HIST),
-                        ("DUALPI2_CMD_OVERLOAD_BEGIN", netlink.CMD_BEGIN),
-                        ("DUALPI2_CMD_OVERLOAD_END", netlink.CMD_END), ("DUALPI2_A_IFINDEX", netlink.A_IFINDEX),
-                        ("DUALPI2_A_HANDLE", netlink.A_HANDLE), ("DUALPI2_A_PARENT", netlink.A_PARENT),
-                        ("DUALPI2_A_START_NS", netlink.A_START_NS), ("DUALPI2_A_DURATION_NS", netlink.A_DURATION_NS),
-                        ("DUALPI2_A_COUNT", netlink.A_COUNT)):
-        equal(value, enum(name), name)
-
 
 @test
 def every_field_is_read_from_its_place():
@@ -183,8 +171,8 @@ def lying_lengths_never_fault():
 @test
 def attribute_that_is_longer_than_all_is_not_read():
     data = payload.attr(1, b"1234") + payload.attr(2, b"12345678")
-    equal(stats.attributes(data[:-1]), [(1, b"1234")])
-    equal(stats.attributes(data), [(1, b"1234"), (2, b"12345678")])
+    equal(netlink.attr_list(data[:-1]), [(1, b"1234")])
+    equal(netlink.attr_list(data), [(1, b"1234"), (2, b"12345678")])
 
 
 @test
@@ -585,9 +573,7 @@ class FakeSocket:
 
 def message(kind=b"dualpi2", ifindex=1, handle=0x100000, late=0):
     """RTM_NEWQDISC; late: of so many dumps before."""
-    stats2 = payload.attr(1, struct.pack("=QI", 5, 6)) + payload.attr(4, app())
-    return (36, 2, struct.pack("=BxxxiIII", 0, ifindex, handle, ROOT, 1) + payload.attr(1, kind + b"\0") +
-            payload.attr(7 | 0x8000, stats2), late)
+    return 36, 2, tc_message(app(), ifindex, handle, ROOT, kind, bytes=5, packets=6), late
 
 
 DONE = (3, 2, struct.pack("=i", 0))
@@ -596,8 +582,8 @@ CUT_DONE = (3, 2 | 0x10, struct.pack("=i", 0))
 
 def kernel(*answers):
     """A Kernel that gets these answers."""
-    with unittest.mock.patch.object(netlink, "_socket", lambda _: FakeSocket(*answers)):
-        found = netlink.Kernel()
+    with unittest.mock.patch.object(netlink, "open_socket", lambda *_: FakeSocket(*answers)):
+        found = Kernel()
     found.name = lambda number: {1: "lo"}.get(number)
     return found
 
@@ -606,15 +592,16 @@ def kernel(*answers):
 def dump_lists_dualpi2_alone():
     others = [message(b"fq_codel", handle=0x20000), message(b"dualpi2x", handle=0x30000)]
     found = kernel([*others, message(handle=0x40000, late=1), message()], [DONE]).qdiscs()
-    equal([(one.device, netlink.handle_text(one.handle), netlink.handle_text(one.parent), one.basic) for one in found],
-          [("lo", "10:", "root", {"stats_bytes": 5, "stats_packets": 6})])
+    equal([(one.device, netlink.handle_text(one.handle), netlink.handle_text(one.parent), one.bytes, one.packets)
+           for one in found],
+          [("lo", "10:", "root", 5, 6)])
 
 
 @test
 def cut_dump_is_repeated():
     found = kernel([message(ifindex=1), CUT_DONE], [message(), message(), DONE])
     equal(len(found.qdiscs()), 1)
-    equal(found.sequence, 2)
+    equal(found.socket.sequence, 2)
 
 
 @test
@@ -648,8 +635,9 @@ def refusal_of_the_kernel_is_a_sentence():
 
 @test
 def lost_reports_are_told():
-    found = netlink.Reports.__new__(netlink.Reports)
-    found.sock = FakeSocket(OSError(105, "No buffer space available"))
+    found = Reports.__new__(Reports)
+    found.socket = kernel().socket
+    found.socket.sock = FakeSocket(OSError(105, "No buffer space available"))
     equal(found.wait(), [{"lost": True}])
 
 
@@ -668,17 +656,18 @@ def report_is_decoded_and_module_may_come_anew():
                 at("PARENT", struct.pack("=I", ROOT)) + at("START_NS", struct.pack("=Q", 5)) +
                 at("DURATION_NS", struct.pack("=Q", 6)) + at("COUNT", struct.pack("=I", 7)))
 
-    found = netlink.Reports.__new__(netlink.Reports)
+    found = Reports.__new__(Reports)
     found.kernel = kernel()
+    found.socket = kernel().socket
     found.group, found.family = 9, 30
-    found.sock = FakeSocket([report_(30)], [family(2, 30, 9)], [report_(30)], [family(1, 31, 10)], [report_(31)])
-    found.sock.joined = []
-    found.sock.setsockopt = lambda level, option, value: found.sock.joined.append((level, option, value))
+    found.socket.sock = FakeSocket([report_(30)], [family(2, 30, 9)], [report_(30)], [family(1, 31, 10)], [report_(31)])
+    found.socket.sock.joined = []
+    found.socket.sock.setsockopt = lambda level, option, value: found.socket.sock.joined.append((level, option, value))
     want = {"event": "end", "ifindex": 1, "device": "lo", "handle": "10:", "parent": "root", "start_ns": 5,
             "duration_ns": 6, "count": 7}
     equal(found.wait(), [want])
     equal([len(found.wait()) for _ in range(4)], [0, 0, 0, 1])
-    equal(found.sock.joined, [(270, 1, 10)])
+    equal(found.socket.sock.joined, [(270, 1, 10)])
 
 
 # Metrics
@@ -764,7 +753,7 @@ def metrics_of_old_kernels_have_no_zeros_that_are_not_counted():
     assert not any(name.startswith("dualpi2_dropped") and 'ecn="any"' not in labels for name, labels in values)
     names = {name for name, _ in exposition(linked({}))[0]}
     assert "dualpi2_throttled_total" in names and "dualpi2_drain_rate_bytes_per_second" not in names
-    values, _ = exposition(watched([qdisc(app(xstats={"ecn_mark": 3}), stats_bytes=9)]))
+    values, _ = exposition(watched([qdisc(app(xstats={"ecn_mark": 3}), bytes=9)]))
     total = {name: value for (name, _), value in values.items()}
     equal((total["dualpi2_ecn_mark_packets_total"], total["dualpi2_sent_bytes_total"]), (3, 9))
     equal(exposition([])[0], {("dualpi2_qdiscs", ""): 0})

@@ -8,6 +8,8 @@ Which numbers count as what is decided here and nowhere else.
 import itertools
 import shlex
 
+from ..kernel.layout import HEADER
+
 # A packet that waits longer than this has waited for another one: twice the first bucket of the Classic queue.
 WAITED_NS = 131_072
 # Fewer say nothing about who sends them; smaller ones are acknowledgements, and those are not ECT.
@@ -20,9 +22,9 @@ UNPARSED_SHARE, UNPARSED_AT_LEAST = 0.05, 20
 MISPLACED_SHARE = 0.1
 OVERLOAD_SHARE = 0.2
 ETHERNET = 14
-L4S_ECT, CLA_ECT, ANY_ECT = 1, 2, 3
+L4S_ECT, CLA_ECT, ANY_ECT = (HEADER.number(f"TC_DUALPI2_ECN_MASK_{name}") for name in ("L4S_ECT", "CLA_ECT", "ANY_ECT"))
 ARPHRD_PPP = 512
-FRAMING_RAW = 0
+FRAMING_RAW = HEADER.number("TC_DUALPI2_FRAMING_RAW")
 CLASSIC_MINOR = 3
 HARMLESS_ETHERTYPES = {"0x0806", "0x88cc", "0x888e", "0x0004", "0x8809"}
 ETHERTYPES = {"0x8847": "MPLS", "0x8848": "MPLS", "0x8864": "PPPoE", "0x8863": "PPPoE discovery", "0x0806": "ARP",
@@ -663,7 +665,7 @@ def no_ect1(facts):
 
 def gro_step_packets(facts):
     for one in instances(facts):
-        packets = one["options"].get("step_pkts")
+        packets = one["options"].get("step_thresh_pkts")
         if packets is None:
             continue
         sides = facts["packets"]["devices"]
@@ -691,10 +693,10 @@ def gro_step_packets(facts):
 def step_ns(one, rate=0):
     """step_thresh as a time, None if it is not known."""
     options = one["options"]
-    if "step_us" in options:
-        return options["step_us"] * 1000
-    if "step_pkts" in options and rate:
-        return options["step_pkts"] * 1514 * 10**9 // rate
+    if "step_thresh_us" in options:
+        return options["step_thresh_us"] * 1000
+    if "step_thresh_pkts" in options and rate:
+        return options["step_thresh_pkts"] * 1514 * 10**9 // rate
     return None
 
 
@@ -740,7 +742,7 @@ def parent_burst(facts):
 
 def step_huge(facts):
     for one in instances(facts):
-        step, target = step_ns(one), one["options"].get("target_us", 15000) * 1000
+        step, target = step_ns(one), one["options"].get("target", 15000) * 1000
         if step is not None and step > target:
             return Finding("step-huge", one["device"], f"step_thresh of {one['name']} is {delay(step)}, beyond the "
                            f"Classic target of {delay(target)}: the L4S queue is no shorter than the other"

@@ -8,40 +8,25 @@ what an older kernel does not count is never shown as a zero.
 
 import struct
 
-EXT_OFFSET = 256
-EXT_MAGIC = 0x64703278
+from .layout import HEADER
+from .netlink import NLA_TYPE_MASK, attr_list, attrs
+
+EXT_OFFSET, EXT_MAGIC = (HEADER.number("TC_DUALPI2_EXT_XSTATS_" + name) for name in ("OFFSET", "MAGIC"))
+XSTATS, EXT_XSTATS, COUNTERS, DELAY, OVERLOAD, LINK = (
+    HEADER.layout("tc_dualpi2_" + name) for name in ("xstats", "ext_xstats", "counters", "delay", "overload", "link"))
+STATS_C, STATS_L, STATS_OVERLOAD, STATS_LINK = (
+    HEADER.number("TCA_DUALPI2_STATS_" + name) for name in ("C", "L", "OVERLOAD", "LINK"))
+QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST = (
+    HEADER.number("TCA_DUALPI2_QUEUE_" + name) for name in ("COUNTERS", "DELAY", "HIST"))
+
 QUEUES = ("l", "c")
 QUEUE_NAMES = {"l": "l4s", "c": "classic"}
-
-XSTATS = ("prob", "delay_c", "delay_l", "packets_in_c", "packets_in_l", "maxq", "ecn_mark", "step_marks", "credit",
-          "memory_used", "max_memory_used", "memory_limit")
-XSTATS_SIGNED = ("credit",)
-QUEUE_XSTATS = ("enqueued", "enqueued_bytes", "sent", "sent_bytes", "dropped_limit", "dropped_memory",
-                "dropped_early", "dropped_aqm", "dropped_overload", "dropped_purge", "marked_classic",
-                "marked_coupled", "marked_native", "arrived_ce", "packets", "bytes")
-EXT_XSTATS = ("unparsed", "filter_dropped", "gso_failed", "mark_failed", "overload_count", "overload_ns")
-EXT_XSTATS_32 = ("overload", "prob_c", "prob_cl", "pad")
-
-STATS_C, STATS_L, STATS_OVERLOAD, STATS_LINK = 2, 3, 4, 5
-QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST = 2, 3, 4
-
 DROP_CAUSES = ("limit", "memory", "early", "aqm", "overload", "purge")
 MARKERS = ("classic", "coupled", "native")
 ARRIVALS = ("not_ect", "ect1", "ect0", "ce")
-COUNTERS = (tuple("arrived_" + ecn for ecn in ARRIVALS) +
-            ("arrived_bytes", "presented", "presented_bytes", "forwarded", "forwarded_bytes") +
-            ("queued", "queued_bytes") +
-            tuple("marked_" + marker for marker in MARKERS) +
-            tuple(f"{ecn}_dropped_{cause}" for ecn in ("not_ect", "ect") for cause in DROP_CAUSES) +
-            ("dropped_arrival_bytes", "dropped_aqm_bytes", "dropped_purge_bytes"))
 GAUGES = ("queued", "queued_bytes")
-DELAY = ("sum_ns", "max_ns", "beyond")
-DELAY_32 = ("unit_ns", "buckets", "generation", "pad")
-OVERLOAD = ("count", "total_ns", "start_ns", "duration_ns", "reports")
-OVERLOAD_32 = ("now", "pad")
-LINK = ("drain_rate", "throttled", "nqb_arrived", "nqb_dropped")
-LINK_32 = ("burst_ns", "ramp_min_ns", "ramp_max_ns", "limit_pkts", "nqb_limit_bytes", "target_ns")
-LINK_COUNTERS = LINK[1:]
+LINK_COUNTERS = ("throttled", "nqb_arrived", "nqb_dropped")
+QDISC_COUNTERS = ("unparsed", "filter_dropped", "gso_failed", "mark_failed")
 
 # More buckets than could be needed for 2^64 ns: a number beyond it is not one.
 MOST_BUCKETS = 512
@@ -49,34 +34,6 @@ HALF, WHOLE = 1 << 63, 1 << 64
 
 
 # Decoding
-
-def attributes(data):
-    """Netlink attributes as a list of (type, payload); stops at one whose length is a lie."""
-    found = []
-    at = 0
-    while at + 4 <= len(data):
-        size, kind = struct.unpack_from("=HH", data, at)
-        if size < 4 or at + size > len(data):
-            break
-        found.append((kind & 0x3fff, data[at + 4:at + size]))
-        at += (size + 3) & ~3
-    return found
-
-
-def _fields(data, names64, names32=(), signed=()):
-    """A struct of u64 and then u32: what the data holds of it, by name."""
-    found = {}
-    at = 0
-    for names, form in ((names64, "=Q"), (names32, "=I")):
-        for name in names:
-            size = struct.calcsize(form)
-            if at + size > len(data):
-                return found
-            found[name] = struct.unpack_from("=i" if name in signed else form, data, at)[0]
-            at += size
-    found.pop("pad", None)
-    return found
-
 
 class Queue:
     """One queue at one moment: counters {name: number}, histogram or None, and whether it is split by codepoint."""
@@ -98,7 +55,7 @@ class Sample:
 
     def __init__(self, app, stats_bytes=0, stats_packets=0, qlen=0, backlog=0, drops=0):
         self.basic = {"bytes": stats_bytes, "packets": stats_packets, "qlen": qlen, "backlog": backlog, "drops": drops}
-        self.xstats = _fields(app[:EXT_OFFSET], (), XSTATS, XSTATS_SIGNED)
+        self.xstats = XSTATS.read_present(app[:EXT_OFFSET])
         self.ext = {}
         self.overload = {}
         self.link = {}
@@ -109,31 +66,32 @@ class Sample:
 
     def _extension(self, app):
         size = min(struct.unpack_from("=I", app, EXT_OFFSET + 4)[0], len(app) - EXT_OFFSET)
-        body = app[EXT_OFFSET + 8:EXT_OFFSET + size]
+        found = EXT_XSTATS.read_present(app[EXT_OFFSET:EXT_OFFSET + size])
         self.level = "counters"
-        both = 8 * len(QUEUE_XSTATS)
-        for queue, at in (("c", 0), ("l", both)):
-            self.queues[queue].counters = _counters_of_old(_fields(body[at:at + both], QUEUE_XSTATS))
-        self.ext = _fields(body[2 * both:], EXT_XSTATS, EXT_XSTATS_32)
+        for queue in QUEUES:
+            self.queues[queue].counters = _counters_of_old(
+                {name[2:]: value for name, value in found.items() if name.startswith(queue + ".")})
+        self.ext = {name: value for name, value in found.items() if "." not in name and name not in ("magic", "size")}
         if "overload_count" in self.ext:
             self.overload = {"count": self.ext["overload_count"], "total_ns": self.ext.get("overload_ns"),
                              "now": self.ext.get("overload")}
-        for kind, data in attributes(app[EXT_OFFSET + size:]):
+        for flagged, data in attr_list(app[EXT_OFFSET + size:]):
+            kind = flagged & NLA_TYPE_MASK
             if kind in (STATS_C, STATS_L):
                 self._queue(self.queues["c" if kind == STATS_C else "l"], data)
             elif kind == STATS_OVERLOAD:
-                self.overload.update(_fields(data, OVERLOAD, OVERLOAD_32))
+                self.overload.update(OVERLOAD.read_present(data))
             elif kind == STATS_LINK:
-                self.link = _fields(data, LINK, LINK_32)
+                self.link = LINK.read_present(data)
         if all(self.queues[queue].has_histogram() for queue in QUEUES):
             self.level = "full"
 
     @staticmethod
     def _queue(queue, data):
-        found = dict(attributes(data))
+        found = attrs(data)
         if QUEUE_COUNTERS in found:
-            queue.counters = _fields(found[QUEUE_COUNTERS], COUNTERS)
-        delay = _fields(found.get(QUEUE_DELAY, b""), DELAY, DELAY_32)
+            queue.counters = COUNTERS.read_present(found[QUEUE_COUNTERS])
+        delay = DELAY.read_present(found.get(QUEUE_DELAY, b""))
         # Nonsense is no histogram: a unit of 0, or more buckets than there can be.
         if len(delay) < 6 or not delay["unit_ns"] or not 0 < delay["buckets"] <= MOST_BUCKETS:
             return

@@ -10,7 +10,7 @@ import sys
 import time
 
 from .. import Trouble, version
-from ..kernel import netlink
+from ..kernel.qdisc import Reports
 from . import report
 from .watch import Watch
 
@@ -60,7 +60,7 @@ def _print(words):
 
 
 def _events(options):
-    reports = netlink.Reports(options.netns)
+    reports = Reports(options.netns)
     if options.device:
         reports.kernel.ifindex(options.device)      # a name with a mistake in it would be waited for in silence
     while True:

@@ -117,7 +117,7 @@ class Families:
         counters = queue.counters
         labels = {"queue": name}
         for ecn in ARRIVALS:
-            if len(counters) == len(stats.COUNTERS):
+            if len(counters) == len(stats.COUNTERS.names):
                 self._add("counter", "dualpi2_arrived_packets", "Packets that arrived for the queue, by codepoint.",
                           dict(labels, ecn=ecn), counters["arrived_" + ecn])
         for what, text in (("arrived", "arrived for the queue"), ("presented", "presented to the AQM"),

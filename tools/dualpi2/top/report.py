@@ -91,7 +91,7 @@ def as_json(entries, unix_time):
                                                for name in ("drain_rate", "nqb_limit_bytes")})
             if entry.sample.link else None,
             "link_interval": entry.interval.link or None if entry.interval else None,
-            "state": dict(entry.sample.xstats, **{name: entry.sample.ext[name] for name in stats.EXT_XSTATS[:4]
+            "state": dict(entry.sample.xstats, **{name: entry.sample.ext[name] for name in stats.QDISC_COUNTERS
                                                   if name in entry.sample.ext}),
             "queues": {stats.QUEUE_NAMES[queue]: _queue(entry, queue) for queue in stats.QUEUES},
         } for entry in entries],

@@ -4,7 +4,9 @@
 import collections
 import time
 
-from ..kernel import netlink, stats
+from ..kernel import stats
+from ..kernel.netlink import handle_text
+from ..kernel.qdisc import Kernel
 
 HISTORY = 240
 
@@ -15,10 +17,10 @@ class Entry:
     def __init__(self, qdisc):
         self.device = qdisc.device
         self.ifindex = qdisc.ifindex
-        self.handle = netlink.handle_text(qdisc.handle)
-        self.parent = netlink.handle_text(qdisc.parent)
-        self.key = (qdisc.ifindex, qdisc.parent, qdisc.handle)
-        self.sample = stats.Sample(qdisc.app, **qdisc.basic)
+        self.handle = handle_text(qdisc.handle)
+        self.parent = handle_text(qdisc.parent)
+        self.key = qdisc.key
+        self.sample = qdisc.sample()
         self.interval = None
         self.history = {queue: collections.deque(maxlen=HISTORY) for queue in stats.QUEUES}
 
@@ -38,7 +40,7 @@ class Watch:
     """All dualpi2 of a namespace or a device."""
 
     def __init__(self, netns=None, device=None, kernel=None, clock=time.monotonic):
-        self.kernel = kernel or netlink.Kernel(netns)
+        self.kernel = kernel or Kernel(netns)
         self.device = device
         self.clock = clock
         self.entries = []
