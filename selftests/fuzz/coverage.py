@@ -49,7 +49,7 @@ NOT_HERE = ("high[bucket]++;", "kind = dualpi2_report_next(&q->params, &q->vars,
 # Functions of sch_dualpi2.c that no packet reaches.
 CONTROL = re.compile(r"^dualpi2_(change|init|destroy|dump|dump_stats|parse|parse_nest|parse_knob|refuse|marks|leaf|"
                      r"find|bind_filter|unbind_filter|tcf_block|walk|module_init|module_exit|params_init|config_init|ramp_us|"
-                     r"dump_class|dump_class_stats|counters|dropped|xstats|queue_xstats|catch_up|put_\w+|send_report|verify_\w+|"
+                     r"dump_class|dump_class_stats|counters|dropped|xstats|enqueued|catch_up|put_\w+|send_report|verify_\w+|"
                      r"report_work|set_bucket_widths|sqrt_q32|hist_shift|delay_init|delay_bucket|delay_count|"
                      r"report_next|report_wait_ns|overload_ns|overload_present_ns)$")
 
