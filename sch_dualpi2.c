@@ -1877,37 +1877,24 @@ static void dualpi2_counters(const struct dualpi2_sched_data *q,
 	c->arrived_bytes = fifo->bytes_in + c->dropped_arrival_bytes;
 }
 
-/* The same in the struct of version 2.1. */
-static void dualpi2_queue_xstats(const struct dualpi2_queue_stats *stats,
-				 const struct tc_dualpi2_counters *c,
-				 struct tc_dualpi2_queue_xstats *x)
+/* Packets ever queued: those that arrived and were not dropped then. */
+static u32 dualpi2_enqueued(const struct dualpi2_queue_stats *stats)
 {
-	*x = (struct tc_dualpi2_queue_xstats) {
-		.sent = c->forwarded,
-		.sent_bytes = c->forwarded_bytes,
-		.dropped_limit = dualpi2_dropped(stats, DUALPI2_DROPPED_LIMIT),
-		.dropped_memory = dualpi2_dropped(stats, DUALPI2_DROPPED_MEMORY),
-		.dropped_early = dualpi2_dropped(stats, DUALPI2_DROPPED_EARLY),
-		.dropped_aqm = dualpi2_dropped(stats, DUALPI2_DROPPED_AQM),
-		.dropped_overload = dualpi2_dropped(stats,
-						    DUALPI2_DROPPED_OVERLOAD),
-		.dropped_purge = dualpi2_dropped(stats, DUALPI2_DROPPED_PURGE),
-		.marked_classic = c->marked_classic,
-		.marked_coupled = c->marked_coupled,
-		.marked_native = c->marked_native,
-		.arrived_ce = c->arrived_ce,
-		.packets = c->queued,
-		.bytes = c->queued_bytes,
-	};
-	x->enqueued = x->sent + x->dropped_aqm + x->dropped_overload +
-		      x->dropped_purge + x->packets;
-	x->enqueued_bytes = x->sent_bytes + c->dropped_aqm_bytes +
-			    c->dropped_purge_bytes + x->bytes;
+	u64 packets = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(stats->arrived); i++)
+		packets += stats->arrived[i];
+	return packets - dualpi2_dropped(stats, DUALPI2_DROPPED_LIMIT) -
+	       dualpi2_dropped(stats, DUALPI2_DROPPED_MEMORY) -
+	       dualpi2_dropped(stats, DUALPI2_DROPPED_EARLY);
 }
 
-static u32 dualpi2_marks(const struct tc_dualpi2_queue_xstats *x)
+static u32 dualpi2_marks(const struct dualpi2_queue_stats *stats)
 {
-	return x->marked_classic + x->marked_coupled + x->marked_native;
+	return stats->marked[DUALPI2_MARK_CLASSIC] +
+	       stats->marked[DUALPI2_MARK_COUPLED] +
+	       stats->marked[DUALPI2_MARK_NATIVE];
 }
 
 /* What goes before the attributes, at fixed offsets. */
@@ -1917,7 +1904,6 @@ static void dualpi2_xstats(const struct dualpi2_sched_data *q, u64 now_ns,
 {
 	const struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
 	const struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
-	struct tc_dualpi2_counters counters;
 
 	*ext = (struct tc_dualpi2_ext_xstats) {
 		.magic = TC_DUALPI2_EXT_XSTATS_MAGIC,
@@ -1926,26 +1912,18 @@ static void dualpi2_xstats(const struct dualpi2_sched_data *q, u64 now_ns,
 		.filter_dropped = q->filter_dropped,
 		.gso_failed = q->gso_failed,
 		.mark_failed = q->mark_failed,
-		.overload_count = q->vars.overload_count,
-		.overload_ns = dualpi2_overload_ns(&q->vars, now_ns),
-		.overload = q->vars.overload,
 		.prob_c = dualpi2_q32_to_u32(q->vars.classic_q32),
 		.prob_cl = dualpi2_q32_to_u32(q->vars.coupled_q32),
 	};
-	dualpi2_counters(q, DUALPI2_QUEUE_C, &counters);
-	dualpi2_queue_xstats(&c->stats, &counters, &ext->c);
-	dualpi2_counters(q, DUALPI2_QUEUE_L, &counters);
-	dualpi2_queue_xstats(&l->stats, &counters, &ext->l);
-
 	*x = (struct tc_dualpi2_xstats) {
 		.prob = dualpi2_q32_to_u32(q->vars.base_q32),
 		.delay_c = dualpi2_ns_to_us(dualpi2_head_age_ns(c, now_ns)),
 		.delay_l = dualpi2_ns_to_us(dualpi2_head_age_ns(l, now_ns)),
-		.packets_in_c = ext->c.enqueued,
-		.packets_in_l = ext->l.enqueued,
+		.packets_in_c = dualpi2_enqueued(&c->stats),
+		.packets_in_l = dualpi2_enqueued(&l->stats),
 		.maxq = q->max_pkts,
-		.ecn_mark = dualpi2_marks(&ext->c) + dualpi2_marks(&ext->l),
-		.step_marks = ext->l.marked_native,
+		.ecn_mark = dualpi2_marks(&c->stats) + dualpi2_marks(&l->stats),
+		.step_marks = l->stats.marked[DUALPI2_MARK_NATIVE],
 		.credit = q->vars.credit,
 		.memory_used = q->memory_used,
 		.max_memory_used = q->max_memory_used,

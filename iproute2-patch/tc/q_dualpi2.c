@@ -1266,7 +1266,52 @@ static void dualpi2_print_parts(const char *text,
 	print_nl();
 }
 
-/* What struct tc_dualpi2_queue_xstats has too is printed with that. */
+#define DUALPI2_DROPPED(n, cause) \
+	((n)->not_ect_dropped_##cause + (n)->ect_dropped_##cause)
+
+static void dualpi2_print_totals(const struct tc_dualpi2_counters *n)
+{
+	__u64 limit = DUALPI2_DROPPED(n, limit);
+	__u64 memory = DUALPI2_DROPPED(n, memory);
+	__u64 early = DUALPI2_DROPPED(n, early);
+	__u64 aqm = DUALPI2_DROPPED(n, aqm);
+	__u64 overload = DUALPI2_DROPPED(n, overload);
+	__u64 purge = DUALPI2_DROPPED(n, purge);
+
+	dualpi2_print_count("enqueued", " enqueued %llu",
+			    n->forwarded + aqm + overload + purge + n->queued);
+	dualpi2_print_count("enqueued-bytes", " (%llu bytes)",
+			    n->arrived_bytes - n->dropped_arrival_bytes);
+	dualpi2_print_count("sent", " sent %llu", n->forwarded);
+	dualpi2_print_count("sent-bytes", " (%llu bytes)", n->forwarded_bytes);
+	dualpi2_print_count("packets", " queued %llu", n->queued);
+	dualpi2_print_count("bytes", " (%llu bytes)", n->queued_bytes);
+	dualpi2_print_count("arrived-ce", " ce_in %llu", n->arrived_ce);
+
+	print_nl();
+	dualpi2_print_count(NULL, " marked %llu",
+			    n->marked_classic + n->marked_coupled +
+			    n->marked_native);
+	dualpi2_print_count("marked-classic", " (classic %llu",
+			    n->marked_classic);
+	dualpi2_print_count("marked-coupled", ", coupled %llu",
+			    n->marked_coupled);
+	dualpi2_print_count("marked-native", ", native %llu)",
+			    n->marked_native);
+
+	print_nl();
+	dualpi2_print_count(NULL, " dropped %llu",
+			    limit + memory + early + aqm + overload + purge);
+	dualpi2_print_count("dropped-limit", " (limit %llu", limit);
+	dualpi2_print_count("dropped-memory", ", memory %llu", memory);
+	dualpi2_print_count("dropped-early", ", early %llu", early);
+	dualpi2_print_count("dropped-aqm", ", aqm %llu", aqm);
+	dualpi2_print_count("dropped-overload", ", overload %llu", overload);
+	dualpi2_print_count("dropped-purge", ", purge %llu)", purge);
+	print_nl();
+}
+
+/* What dualpi2_print_totals() leaves out. */
 static void dualpi2_print_counters(const struct tc_dualpi2_counters *n)
 {
 	const struct dualpi2_part not_ect[] = {
@@ -1319,58 +1364,23 @@ static void dualpi2_print_counters(const struct tc_dualpi2_counters *n)
 }
 
 static void dualpi2_print_queue(const char *text, const char *json,
-				const struct tc_dualpi2_queue_xstats *q,
 				struct rtattr *nest)
 {
 	struct rtattr *tb[TCA_DUALPI2_QUEUE_MAX + 1] = {};
 	struct tc_dualpi2_counters counters;
 	struct dualpi2_hist hist;
 
-	open_json_object(json);
-	print_string(PRINT_FP, NULL, "%s:", text);
-	dualpi2_print_count("enqueued", " enqueued %llu", q->enqueued);
-	dualpi2_print_count("enqueued-bytes", " (%llu bytes)",
-			    q->enqueued_bytes);
-	dualpi2_print_count("sent", " sent %llu", q->sent);
-	dualpi2_print_count("sent-bytes", " (%llu bytes)", q->sent_bytes);
-	dualpi2_print_count("packets", " queued %llu", q->packets);
-	dualpi2_print_count("bytes", " (%llu bytes)", q->bytes);
-	dualpi2_print_count("arrived-ce", " ce_in %llu", q->arrived_ce);
-
-	print_nl();
-	dualpi2_print_count(NULL, " marked %llu",
-			    q->marked_classic + q->marked_coupled +
-			    q->marked_native);
-	dualpi2_print_count("marked-classic", " (classic %llu",
-			    q->marked_classic);
-	dualpi2_print_count("marked-coupled", ", coupled %llu",
-			    q->marked_coupled);
-	dualpi2_print_count("marked-native", ", native %llu)",
-			    q->marked_native);
-
-	print_nl();
-	dualpi2_print_count(NULL, " dropped %llu",
-			    q->dropped_limit + q->dropped_memory +
-			    q->dropped_early + q->dropped_aqm +
-			    q->dropped_overload + q->dropped_purge);
-	dualpi2_print_count("dropped-limit", " (limit %llu", q->dropped_limit);
-	dualpi2_print_count("dropped-memory", ", memory %llu",
-			    q->dropped_memory);
-	dualpi2_print_count("dropped-early", ", early %llu", q->dropped_early);
-	dualpi2_print_count("dropped-aqm", ", aqm %llu", q->dropped_aqm);
-	dualpi2_print_count("dropped-overload", ", overload %llu",
-			    q->dropped_overload);
-	dualpi2_print_count("dropped-purge", ", purge %llu)", q->dropped_purge);
-	print_nl();
-
 	if (nest)
 		dualpi2_find_attrs(tb, TCA_DUALPI2_QUEUE_MAX, RTA_DATA(nest),
 				   RTA_PAYLOAD(nest));
-	if (tb[TCA_DUALPI2_QUEUE_COUNTERS]) {
-		dualpi2_copy_attr(&counters, sizeof(counters),
-				  tb[TCA_DUALPI2_QUEUE_COUNTERS]);
-		dualpi2_print_counters(&counters);
-	}
+	if (!tb[TCA_DUALPI2_QUEUE_COUNTERS])
+		return;
+	dualpi2_copy_attr(&counters, sizeof(counters),
+			  tb[TCA_DUALPI2_QUEUE_COUNTERS]);
+	open_json_object(json);
+	print_string(PRINT_FP, NULL, "%s:", text);
+	dualpi2_print_totals(&counters);
+	dualpi2_print_counters(&counters);
 	if (dualpi2_hist_read(&hist, tb[TCA_DUALPI2_QUEUE_DELAY],
 			      tb[TCA_DUALPI2_QUEUE_HIST]))
 		dualpi2_print_delay(&hist);
@@ -1504,24 +1514,25 @@ static void dualpi2_print_link(const struct tc_dualpi2_link *link)
 static void dualpi2_print_ext(const struct tc_dualpi2_ext_xstats *st,
 			      struct rtattr *tb[])
 {
-	struct tc_dualpi2_overload overload;
+	struct tc_dualpi2_overload overload = {};
 	struct tc_dualpi2_link link;
 
-	dualpi2_print_queue("Classic", "classic", &st->c,
-			    tb[TCA_DUALPI2_STATS_C]);
-	dualpi2_print_queue("L4S", "l4s", &st->l, tb[TCA_DUALPI2_STATS_L]);
+	dualpi2_print_queue("Classic", "classic", tb[TCA_DUALPI2_STATS_C]);
+	dualpi2_print_queue("L4S", "l4s", tb[TCA_DUALPI2_STATS_L]);
+	if (tb[TCA_DUALPI2_STATS_OVERLOAD])
+		dualpi2_copy_attr(&overload, sizeof(overload),
+				  tb[TCA_DUALPI2_STATS_OVERLOAD]);
 
 	print_float(PRINT_ANY, "prob-c", "prob_c %f",
 		    dualpi2_probability(st->prob_c));
 	print_float(PRINT_ANY, "prob-cl", " prob_cl %f",
 		    dualpi2_probability(st->prob_cl));
-	print_bool(PRINT_JSON, "overload", NULL, st->overload);
+	print_bool(PRINT_JSON, "overload", NULL, overload.now);
 	print_string(PRINT_FP, NULL, " overload %s",
-		     st->overload ? "yes" : "no");
-	dualpi2_print_count("overload-count", " (%llu times",
-			    st->overload_count);
-	print_lluint(PRINT_JSON, "overload-ns", NULL, st->overload_ns);
-	print_float(PRINT_FP, NULL, ", %.3fs)", st->overload_ns / 1e9);
+		     overload.now ? "yes" : "no");
+	dualpi2_print_count("overload-count", " (%llu times", overload.count);
+	print_lluint(PRINT_JSON, "overload-ns", NULL, overload.total_ns);
+	print_float(PRINT_FP, NULL, ", %.3fs)", overload.total_ns / 1e9);
 
 	print_nl();
 	dualpi2_print_count("unparsed", "unparsed %llu", st->unparsed);
@@ -1531,11 +1542,8 @@ static void dualpi2_print_ext(const struct tc_dualpi2_ext_xstats *st,
 	dualpi2_print_count("mark-failed", " mark_failed %llu",
 			    st->mark_failed);
 	print_nl();
-	if (tb[TCA_DUALPI2_STATS_OVERLOAD]) {
-		dualpi2_copy_attr(&overload, sizeof(overload),
-				  tb[TCA_DUALPI2_STATS_OVERLOAD]);
+	if (tb[TCA_DUALPI2_STATS_OVERLOAD])
 		dualpi2_print_overload(&overload);
-	}
 	if (tb[TCA_DUALPI2_STATS_LINK]) {
 		dualpi2_copy_attr(&link, sizeof(link),
 				  tb[TCA_DUALPI2_STATS_LINK]);
@@ -1544,8 +1552,7 @@ static void dualpi2_print_ext(const struct tc_dualpi2_ext_xstats *st,
 }
 
 /* Statistics with one queue and nothing else are those of its class. */
-static bool dualpi2_print_class(const struct tc_dualpi2_ext_xstats *st,
-				struct rtattr *tb[])
+static bool dualpi2_print_class(struct rtattr *tb[])
 {
 	struct rtattr *c = tb[TCA_DUALPI2_STATS_C];
 	struct rtattr *l = tb[TCA_DUALPI2_STATS_L];
@@ -1554,9 +1561,9 @@ static bool dualpi2_print_class(const struct tc_dualpi2_ext_xstats *st,
 	    tb[TCA_DUALPI2_STATS_LINK])
 		return false;
 	if (c)
-		dualpi2_print_queue("Classic", "classic", &st->c, c);
+		dualpi2_print_queue("Classic", "classic", c);
 	else
-		dualpi2_print_queue("L4S", "l4s", &st->l, l);
+		dualpi2_print_queue("L4S", "l4s", l);
 	return true;
 }
 
@@ -1564,7 +1571,7 @@ static bool dualpi2_print_class(const struct tc_dualpi2_ext_xstats *st,
 static bool dualpi2_read_ext(struct tc_dualpi2_ext_xstats *ext,
 			     struct rtattr *tb[], char *data, size_t len)
 {
-	const size_t head = offsetof(struct tc_dualpi2_ext_xstats, c);
+	const size_t head = offsetof(struct tc_dualpi2_ext_xstats, reserved);
 
 	if (len < TC_DUALPI2_EXT_XSTATS_OFFSET + head)
 		return false;
@@ -1599,7 +1606,7 @@ static int dualpi2_print_xstats(const struct qdisc_util *qu,
 
 	extended = dualpi2_read_ext(&ext, tb, RTA_DATA(xstats),
 				    RTA_PAYLOAD(xstats));
-	if (extended && dualpi2_print_class(&ext, tb))
+	if (extended && dualpi2_print_class(tb))
 		return 0;
 
 	dualpi2_copy_attr(&st, sizeof(st), xstats);

@@ -44,7 +44,7 @@ from dualpi2.kernel.qdisc import EVENTS, EXT, EXT_OPTIONS, FAMILY, GROUP, Qdisc 
 from dualpi2.kernel.qdisc import OPTIONS as KNOBS  # noqa: E402
 from dualpi2.kernel.qdisc import REPORT as OVERLOAD_REPORT  # noqa: E402
 from dualpi2.kernel.stats import (COUNTERS, DELAY, EXT_MAGIC, EXT_OFFSET, EXT_XSTATS, LINK, OVERLOAD,  # noqa: E402
-                                  QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST, STATS_C, STATS_L, STATS_LINK,
+                                  QDISC_COUNTERS, QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST, STATS_C, STATS_L, STATS_LINK,
                                   STATS_OVERLOAD, XSTATS)
 
 # tc and the messages call the option so.
@@ -52,8 +52,9 @@ EXT_KNOBS = {{"report": "overload_report"}.get(name, name): knob for name, knob 
 L4S_ECT, CLA_ECT, ANY_ECT = (HEADER.number(f"TC_DUALPI2_ECN_MASK_{name}") for name in ("L4S_ECT", "CLA_ECT", "ANY_ECT"))
 RECUR, RANDOM = (HEADER.number(f"TC_DUALPI2_SIGNAL_{name}") for name in ("RECUR", "RANDOM"))
 RAW, NOATM, ATM, PTM = (HEADER.number(f"TC_DUALPI2_FRAMING_{name}") for name in ("RAW", "NOATM", "ATM", "PTM"))
-QUEUE_XSTATS = HEADER.layout("tc_dualpi2_queue_xstats").names
-EXT_XSTATS_TAIL = EXT_XSTATS.names[2 + 2 * len(QUEUE_XSTATS):]
+CAUSES = ("limit", "memory", "early", "aqm", "overload", "purge")
+# Of the whole qdisc, beside struct tc_dualpi2_xstats.
+EXT_TOTALS = (*QDISC_COUNTERS, "overload_count", "overload_ns", "overload", "prob_c", "prob_cl")
 in_netns = namespace
 
 
@@ -120,8 +121,24 @@ def _dump(netns, dev, msg_type, parent):
     } for one in found if one.ifindex == index]
 
 
+def queue_totals(counters):
+    """What tc prints in the first lines of a queue: sums of its counters, {name: value}."""
+    n = counters
+    dropped = {cause: n["not_ect_dropped_" + cause] + n["ect_dropped_" + cause] for cause in CAUSES}
+    return {
+        "enqueued": n["forwarded"] + dropped["aqm"] + dropped["overload"] + dropped["purge"] + n["queued"],
+        "enqueued_bytes": n["arrived_bytes"] - n["dropped_arrival_bytes"],
+        "sent": n["forwarded"], "sent_bytes": n["forwarded_bytes"], "packets": n["queued"], "bytes": n["queued_bytes"],
+        **{name: n[name] for name in ("arrived_ce", "marked_classic", "marked_coupled", "marked_native")},
+        **{"dropped_" + cause: packets for cause, packets in dropped.items()},
+    }
+
+
+QUEUE_TOTALS = tuple(queue_totals(dict.fromkeys(COUNTERS.names, 0)))
+
+
 def parse_xstats(app):
-    """Both structs of TCA_STATS_APP in one dict; no "c" without the extension."""
+    """Both structs of TCA_STATS_APP in one dict, and the attributes; no "c" without the extension."""
     st = XSTATS.read(app)
     st["p"] = st["prob"] / 2**32
     own = app[EXT_OFFSET:]
@@ -132,14 +149,16 @@ def parse_xstats(app):
         raise Failure("the gap between the statistics is not zero")
     found = attrs(own[ext["size"]:])
     ext = EXT_XSTATS.read(own[:ext["size"]])
-    st |= {name: ext[name] for name in EXT_XSTATS_TAIL}
+    if any(value for name, value in ext.items() if name.startswith(("reserved", "pad"))):
+        raise Failure("reserved fields of the statistics are not zero")
+    st |= {name: ext[name] for name in (*QDISC_COUNTERS, "prob_c", "prob_cl")}
     st["p_c"], st["p_cl"] = st["prob_c"] / 2**32, st["prob_cl"] / 2**32
     for queue, kind in (("c", STATS_C), ("l", STATS_L)):
-        st[queue] = {name: ext[f"{queue}.{name}"] for name in QUEUE_XSTATS}
         if kind not in found:
             continue
         nest = attrs(found[kind])
-        st[queue]["counters"] = COUNTERS.read(nest[QUEUE_COUNTERS])
+        counters = COUNTERS.read(nest[QUEUE_COUNTERS])
+        st[queue] = queue_totals(counters) | {"counters": counters}
         st[queue]["delay"] = delay = DELAY.read(nest[QUEUE_DELAY])
         # The last words of a qdisc that goes are without it.
         data = nest.get(QUEUE_HIST, b"")
@@ -148,7 +167,8 @@ def parse_xstats(app):
             raise Failure(f"{queue}: {len(hist)} buckets were sent of {delay['buckets']}, the last one {hist[-1]}")
         delay["hist"] = [*hist, *[0] * (delay["buckets"] - len(hist))]
     if STATS_OVERLOAD in found:
-        st["overload_info"] = OVERLOAD.read(found[STATS_OVERLOAD])
+        info = st["overload_info"] = OVERLOAD.read(found[STATS_OVERLOAD])
+        st |= {"overload": info["now"], "overload_count": info["count"], "overload_ns": info["total_ns"]}
     if STATS_LINK in found:
         st["link"] = LINK.read(found[STATS_LINK])
     return st

@@ -7,7 +7,7 @@
 import math
 import time
 
-from lib import (CE, ECT1, EXT_XSTATS_TAIL, NOT_ECT, XSTATS, Stream, bucket_edges, expect, expect_between, expect_equal,
+from lib import (CE, ECT1, EXT_TOTALS, NOT_ECT, XSTATS, Stream, bucket_edges, expect, expect_between, expect_equal,
                  main, note, percentile, shared_aqm, shared_net, tc_stats, test, user_mode_linux)
 
 R = 10e6        # bit/s
@@ -325,7 +325,7 @@ def statistics_by_tc_are_those_by_netlink():
         st = q.stats()
         shown = tc_stats(q.netns, q.dev, q.handle)
         own_words = {"packets_in_c": "pkts-in-c", "packets_in_l": "pkts-in-l", "step_marks": "step-mark"}
-        for name in (*XSTATS.names, *EXT_XSTATS_TAIL[:-1], "bytes", "packets", "drops", "backlog", "qlen"):
+        for name in (*XSTATS.names, *EXT_TOTALS, "bytes", "packets", "drops", "backlog", "qlen"):
             word = own_words.get(name, name.replace("_", "-"))
             expect_equal(shown[word], st[name], word)
         for name, word in (("c", "classic"), ("l", "l4s")):

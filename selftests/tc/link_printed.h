@@ -126,7 +126,7 @@ static void test_link(void)
 	app_queue(TCA_DUALPI2_STATS_L, &l);
 	app_add(TCA_DUALPI2_STATS_LINK, &link, sizeof(link));
 	print_app(false);
-	check(strncmp(out, "prob ", 5) == 0 && strstr(out, "Classic:"),
+	check(strncmp(out, "prob ", 5) == 0 && strstr(out, "L4S:"),
 	      "one queue and a link are no class");
 }
 
@@ -231,26 +231,39 @@ static void test_odd_queues(void)
 	app_add(TCA_DUALPI2_QUEUE_HIST, c.hist, 0);
 	addattr_nest_end(&msg.n, nest);
 	print_app(false);
-	check_text("what a shorter struct lacks is zero", out, CLASSIC_TEXT
+	check_text("what a shorter struct lacks is zero", out,
+		   "Classic: enqueued 0 (205 bytes) sent 0 (0 bytes) queued 0 (0 bytes) ce_in 204\n"
+		   " marked 0 (classic 0, coupled 0, native 0)\n"
+		   " dropped 0 (limit 0, memory 0, early 0, aqm 0, overload 0, purge 0)\n"
 		   " arrived 810 (205 bytes) not_ect 201 ect1 202 ect0 203 ce 204\n"
 		   " presented 0 (0 bytes) forwarded 0 (0 bytes)\n"
 		   " delay of no packet yet\n");
 
 	app_begin();
 	nest = addattr_nest(&msg.n, MSG_SIZE, TCA_DUALPI2_STATS_C);
+	app_add(TCA_DUALPI2_QUEUE_COUNTERS, &c.counters, sizeof(c.counters));
 	app_add(TCA_DUALPI2_QUEUE_DELAY, &c.delay, 24);
 	app_add(TCA_DUALPI2_QUEUE_HIST, &c.hist, sizeof(c.hist));
 	addattr_nest_end(&msg.n, nest);
 	print_app(false);
-	check_text("delays without a unit are not printed", out, CLASSIC_TEXT);
+	check_text("delays without a unit are not printed", out,
+		   CLASSIC_TEXT COUNTERS_CLASSIC);
+
+	app_begin();
+	nest = addattr_nest(&msg.n, MSG_SIZE, TCA_DUALPI2_STATS_C);
+	app_add(TCA_DUALPI2_QUEUE_COUNTERS, &c.counters, sizeof(c.counters));
+	app_add(TCA_DUALPI2_QUEUE_DELAY, &c.delay, sizeof(c.delay));
+	addattr_nest_end(&msg.n, nest);
+	print_app(false);
+	check_text("delays without a histogram, as of a deletion, are not printed",
+		   out, CLASSIC_TEXT COUNTERS_CLASSIC);
 
 	app_begin();
 	nest = addattr_nest(&msg.n, MSG_SIZE, TCA_DUALPI2_STATS_C);
 	app_add(TCA_DUALPI2_QUEUE_DELAY, &c.delay, sizeof(c.delay));
 	addattr_nest_end(&msg.n, nest);
 	print_app(false);
-	check_text("delays without a histogram, as of a deletion, are not printed",
-		   out, CLASSIC_TEXT);
+	check_text("a queue without counters is not printed", out, "");
 
 	/* A struct that is longer than ours: the attributes follow that. */
 	app_begin();

@@ -171,9 +171,8 @@ static union {
 	char bytes[MSG_SIZE];
 } msg;
 
-/* That of the version before the statistics had attributes (run.sh). */
-struct qdisc_util dualpi2_old_qdisc_util __attribute__((weak));
 
+/* extra/tests sets others. */
 static const struct qdisc_util *front_end = &dualpi2_qdisc_util;
 
 static char errors[TEXT_SIZE];
@@ -210,7 +209,7 @@ static int parse(const char *line)
 	memset(&msg, 0, sizeof(msg));
 	msg.n.nlmsg_len = NLMSG_LENGTH(0);
 	capture_errors();
-	ret = dualpi2_qdisc_util.parse_qopt(&dualpi2_qdisc_util, argc, argv,
+	ret = front_end->parse_qopt(front_end, argc, argv,
 					    &msg.n, "eth0");
 	read_errors();
 	free(copy);

@@ -49,7 +49,7 @@ static void test_blanks_refused(void)
 
 		capture_errors();
 		msg.n.nlmsg_len = NLMSG_LENGTH(0);
-		ret += dualpi2_qdisc_util.parse_qopt(&dualpi2_qdisc_util, 2,
+		ret += front_end->parse_qopt(front_end, 2,
 						     argv, &msg.n, "eth0");
 	}
 	check(ret == -3, "a value with a leading blank or sign is refused");
@@ -68,7 +68,7 @@ static void test_full_message_refused(void)
 			memset(&msg, 0, sizeof(msg));
 			msg.n.nlmsg_len = 1024 - room;
 			capture_errors();
-			ret = dualpi2_qdisc_util.parse_qopt(&dualpi2_qdisc_util,
+			ret = front_end->parse_qopt(front_end,
 							    argc, argv, &msg.n,
 							    "eth0");
 			bad += ret != (room < (argc == 2 ? 12 : 24) ? -1 : 0);

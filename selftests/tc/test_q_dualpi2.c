@@ -97,112 +97,6 @@ static void test_recording(const char *path)
 	      "the recording has a qdisc, and classes without the link");
 }
 
-/* ---- front ends and modules of both ages ---- */
-
-/* Whether all words of old are in text too, in this order. */
-static bool is_within(const char *old, const char *text)
-{
-	static const char blanks[] = "\n ,{}";
-	size_t len, want;
-
-	for (;;) {
-		old += strspn(old, blanks);
-		want = strcspn(old, blanks);
-		if (!want)
-			return true;
-		for (;; text += len) {
-			text += strspn(text, blanks);
-			len = strcspn(text, blanks);
-			if (!len)
-				return false;
-			if (len == want && !memcmp(old, text, len))
-				break;
-		}
-		text += len;
-		old += want;
-	}
-}
-
-static void test_ages(void)
-{
-	static const char *const lines[] = {
-		/* What the older module shows, and what the newer one does. */
-		"limit 5 target 15ms step_thresh 1ms ramp 400us recur",
-		"limit 5 target 15ms step_thresh 1ms ramp 400us recur p_cmax 30 hist_c 64us hist_l 8us overload_report 1s bandwidth 40mbit docsis ingress nqb 45 burst_max 5ms",
-	};
-	const struct tc_dualpi2_overload overload = { .start_ns = 5000000 };
-	static char old[2][2][TEXT_SIZE], new[2][2][TEXT_SIZE];
-	struct queue c, l;
-	int module, as;
-
-	check(dualpi2_old_qdisc_util.id, "the older front end is there");
-	if (!dualpi2_old_qdisc_util.id)
-		return;
-
-	for (module = 0; module < 2; module++)
-		for (as = 0; as < 2; as++) {
-			parse(lines[module]);
-			print(as, false, options());
-			strcpy(new[module][as], out);
-			front_end = &dualpi2_old_qdisc_util;
-			print(as, false, options());
-			strcpy(old[module][as], out);
-			front_end = &dualpi2_qdisc_util;
-		}
-	/* An attribute with a number beyond all that it knows. */
-	parse("limit 5 bypass");
-	front_end = &dualpi2_old_qdisc_util;
-	print(false, false, options());
-	front_end = &dualpi2_qdisc_util;
-	check_text("the older front end does not see bypass", out, "limit 5p ");
-
-	for (as = 0; as < 2; as++) {
-		const char *how = as ? "JSON" : "text";
-
-		check(*old[0][as] && !strcmp(new[0][as], old[0][as]),
-		      "options of the older module look the same in either: %s",
-		      how);
-		check(!strcmp(old[1][as], old[0][as]),
-		      "the older front end shows all that it knows of the newer module's options: %s",
-		      how);
-		check(is_within(old[1][as], new[1][as]) &&
-		      strstr(new[1][as], as ? "overload-report" :
-						"overload_report") &&
-		      strstr(new[1][as], as ? "\"nqb\":[45]" :
-					      "overhead 18 mpu 64 noatm"),
-		      "the newer front end shows that and more: %s", how);
-	}
-
-	set_queues(&c, &l);
-	for (module = 0; module < 2; module++)
-		for (as = 0; as < 2; as++) {
-			app_begin();
-			if (module)
-				app_qdisc(&c, &l, &overload);
-			print_app(as);
-			strcpy(new[module][as], out);
-			front_end = &dualpi2_old_qdisc_util;
-			print_app(as);
-			strcpy(old[module][as], out);
-			front_end = &dualpi2_qdisc_util;
-		}
-	for (as = 0; as < 2; as++) {
-		const char *how = as ? "JSON" : "text";
-
-		check(strstr(old[0][as], "unparsed") &&
-		      !strcmp(new[0][as], old[0][as]),
-		      "statistics of the older module look the same in either: %s",
-		      how);
-		check(!strcmp(old[1][as], old[0][as]),
-		      "the older front end shows all that it knows of the newer module's statistics: %s",
-		      how);
-		check(is_within(old[1][as], new[1][as]) &&
-		      strstr(new[1][as], "p99") &&
-		      strstr(new[1][as], "presented"),
-		      "the newer front end shows those and more: %s", how);
-	}
-}
-
 int main(int argc, char **argv)
 {
 	error_file = fdopen(memfd_create("stderr", 0), "r+");
@@ -242,7 +136,6 @@ int main(int argc, char **argv)
 	test_dates();
 	test_odd_queues();
 	test_recording(argc > 3 ? argv[3] : NULL);
-	test_ages();
 
 	printf("1..%u\n", passed + failed + skipped);
 	printf("# Totals: pass:%u fail:%u xfail:0 xpass:0 skip:%u error:0\n",

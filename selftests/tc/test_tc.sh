@@ -18,8 +18,6 @@ compile() {
 		-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all \
 		-DDUALPI2_PLUGIN "-I$root/include/uapi" "-I$patch/tc" "$@"
 }
-# The front end of the version before the statistics had attributes: it has to go on working.
-compile -Ddualpi2_qdisc_util=dualpi2_old_qdisc_util -c -o "$work/old.o" "$root/selftests/tc/old/q_dualpi2.c"
-compile -o "$work/test_q_dualpi2" "$root/selftests/tc/test_q_dualpi2.c" "$patch/tc/q_dualpi2.c" "$work/old.o"
+compile -o "$work/test_q_dualpi2" "$root/selftests/tc/test_q_dualpi2.c" "$patch/tc/q_dualpi2.c"
 base64 -d "$root/selftests/tc/recorded/link.b64" >"$work/recording"
 "$work/test_q_dualpi2" "$patch/man/man8/tc-dualpi2.8" "$patch/bash-completion/tc-dualpi2" "$work/recording"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Statistics as a kernel sends them, made from include/uapi/linux/dualpi2.h and not from dualpi2-top's tables."""
+"""Statistics as a kernel sends them, made from include/uapi/linux/dualpi2.h."""
 
 import os
 import struct
@@ -30,7 +30,7 @@ def queue(counters, delay=None, hist=()):
 
 
 def app(xstats=None, ext=None, c=None, l=None, overload=None, link=None, more=b"", longer=b""):
-    """TCA_STATS_APP: without ext as Linux's own, without c and l as modules before 2.2.
+    """TCA_STATS_APP: without ext as Linux's own.
 
     longer: bytes appended to the struct of the extension, as a later kernel may; more: attributes appended.
     """

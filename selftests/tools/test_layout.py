@@ -30,12 +30,10 @@ STRUCTS = {
     "overload": "8 count total_ns start_ns duration_ns reports 4 now pad",
     "link": "8 drain_rate throttled nqb_arrived nqb_dropped 4 burst_ns ramp_min_ns ramp_max_ns limit_pkts "
             "nqb_limit_bytes target_ns",
+    "ext_xstats": "4 magic size 8 " + " ".join(f"reserved.{number}" for number in range(32)) +
+                  " unparsed filter_dropped gso_failed mark_failed reserved2.0 reserved2.1 "
+                  "4 reserved3 prob_c prob_cl pad",
 }
-OLD_QUEUE = ("enqueued enqueued_bytes sent sent_bytes dropped_limit dropped_memory dropped_early dropped_aqm "
-             "dropped_overload dropped_purge marked_classic marked_coupled marked_native arrived_ce packets bytes")
-STRUCTS["ext_xstats"] = " ".join(
-    ["4 magic size 8", *(f"{queue}.{name}" for queue in "cl" for name in OLD_QUEUE.split()),
-     "unparsed filter_dropped gso_failed mark_failed overload_count overload_ns 4 overload prob_c prob_cl pad"])
 NUMBERS = {
     "TC_DUALPI2_EXT_XSTATS_OFFSET": 256, "TC_DUALPI2_EXT_XSTATS_MAGIC": 0x64703278, "TCA_DUALPI2_EXT": 0x0d50,
     "TCA_DUALPI2_STATS_C": 2, "TCA_DUALPI2_STATS_L": 3, "TCA_DUALPI2_STATS_OVERLOAD": 4, "TCA_DUALPI2_STATS_LINK": 5,

@@ -148,43 +148,19 @@ enum tc_dualpi2_framing {
 #define TC_DUALPI2_EXT_XSTATS_OFFSET	256
 #define TC_DUALPI2_EXT_XSTATS_MAGIC	0x64703278	/* "dp2x" */
 
-/* One queue.  Packets that arrived for it =
- * enqueued + dropped_limit + dropped_memory + dropped_early.
- * enqueued = sent + dropped_aqm + dropped_overload + dropped_purge + queued.
- */
-struct tc_dualpi2_queue_xstats {
-	__u64 enqueued;		/* packets put into this queue */
-	__u64 enqueued_bytes;
-	__u64 sent;		/* packets that left it towards the link */
-	__u64 sent_bytes;
-	__u64 dropped_limit;	/* on arrival: packet limit reached */
-	__u64 dropped_memory;	/* on arrival: memory limit reached */
-	__u64 dropped_early;	/* on arrival: AQM, with drop_enqueue */
-	__u64 dropped_aqm;	/* at departure: AQM, below overload */
-	__u64 dropped_overload;	/* at departure: AQM, in overload */
-	__u64 dropped_purge;	/* by change of the limits or by reset */
-	__u64 marked_classic;	/* set to CE with the Classic probability */
-	__u64 marked_coupled;	/* set to CE with the coupled probability */
-	__u64 marked_native;	/* set to CE by the native L4S marker */
-	__u64 arrived_ce;	/* packets that arrived with CE */
-	__u64 packets;		/* in the queue now */
-	__u64 bytes;		/* in the queue now */
-};
-
+/* Reserved fields are zero; earlier versions had there what the attributes report. */
 struct tc_dualpi2_ext_xstats {
 	__u32 magic;		/* TC_DUALPI2_EXT_XSTATS_MAGIC */
 	__u32 size;		/* bytes of this struct as the kernel knows it */
-	struct tc_dualpi2_queue_xstats c;
-	struct tc_dualpi2_queue_xstats l;
+	__u64 reserved[32];
 	__u64 unparsed;		/* packets without a readable IP header */
 	__u64 filter_dropped;	/* packets that a tc filter dropped; those that it
 				 * redirected or kept are not counted here
 				 */
 	__u64 gso_failed;	/* GSO packets dropped: could not be split */
 	__u64 mark_failed;	/* CE not set: header not writable, no memory */
-	__u64 overload_count;	/* times that an overload began */
-	__u64 overload_ns;	/* time spent in overload, this one included */
-	__u32 overload;		/* 1: in overload now */
+	__u64 reserved2[2];
+	__u32 reserved3;
 	__u32 prob_c;		/* Classic probability, 2^32 - 1 is 1 */
 	__u32 prob_cl;		/* coupled probability, 2^32 - 1 is 1 */
 	__u32 pad;

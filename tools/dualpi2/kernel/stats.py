@@ -50,7 +50,7 @@ class Queue:
 class Sample:
     """What a dualpi2 says of itself: the struct of Linux, and what there is of the extension.
 
-    level: "full" with histograms, "counters" as modules before 2.2 have them, "basic" Linux's own, "none"
+    level: "full" with the extension, "basic" Linux's own, "none"
     """
 
     def __init__(self, app, stats_bytes=0, stats_packets=0, qlen=0, backlog=0, drops=0):
@@ -67,20 +67,13 @@ class Sample:
     def _extension(self, app):
         size = min(struct.unpack_from("=I", app, EXT_OFFSET + 4)[0], len(app) - EXT_OFFSET)
         found = EXT_XSTATS.read_present(app[EXT_OFFSET:EXT_OFFSET + size])
-        self.level = "counters"
-        for queue in QUEUES:
-            self.queues[queue].counters = _counters_of_old(
-                {name[2:]: value for name, value in found.items() if name.startswith(queue + ".")})
-        self.ext = {name: value for name, value in found.items() if "." not in name and name not in ("magic", "size")}
-        if "overload_count" in self.ext:
-            self.overload = {"count": self.ext["overload_count"], "total_ns": self.ext.get("overload_ns"),
-                             "now": self.ext.get("overload")}
+        self.ext = {name: found[name] for name in (*QDISC_COUNTERS, "prob_c", "prob_cl") if name in found}
         for flagged, data in attr_list(app[EXT_OFFSET + size:]):
             kind = flagged & NLA_TYPE_MASK
             if kind in (STATS_C, STATS_L):
                 self._queue(self.queues["c" if kind == STATS_C else "l"], data)
             elif kind == STATS_OVERLOAD:
-                self.overload.update(OVERLOAD.read_present(data))
+                self.overload = OVERLOAD.read_present(data)
             elif kind == STATS_LINK:
                 self.link = LINK.read_present(data)
         if all(self.queues[queue].has_histogram() for queue in QUEUES):
@@ -104,12 +97,6 @@ class Sample:
         """p' ("p"), p_C ("p_c") or p_CL ("p_cl") as a number, None if unknown."""
         value = self.xstats.get("prob") if name == "p" else self.ext.get("prob_" + name[2:])
         return None if value is None else value / 0xffffffff
-
-
-def _counters_of_old(old):
-    """The counters of modules before 2.2 by their present names, as far as they mean the same."""
-    names = {"sent": "forwarded", "sent_bytes": "forwarded_bytes", "packets": "queued", "bytes": "queued_bytes"}
-    return {names.get(name, name): value for name, value in old.items()}
 
 
 # Differences
@@ -286,7 +273,7 @@ class Interval:
         if ecn:
             return _sum(found, [f"{ecn}_dropped_{cause}" for cause in DROP_CAUSES])
         both = [self.dropped(queue, "ect"), self.dropped(queue, "not_ect")]
-        return sum(both) if None not in both else _sum(found, ["dropped_" + cause for cause in DROP_CAUSES])
+        return sum(both) if None not in both else None
 
     def arrived(self, queue, ecn):
         """Packets that arrived with ECT ("ect", CE included) or without ("not_ect"); None as ecn: all."""
@@ -295,10 +282,7 @@ class Interval:
             return found.get("arrived_not_ect")
         if ecn == "ect":
             return _sum(found, ["arrived_ect1", "arrived_ect0", "arrived_ce"])
-        everything = _sum(found, ["arrived_" + name for name in ARRIVALS])
-        if everything is None:
-            everything = _sum(found, ["enqueued", "dropped_limit", "dropped_memory", "dropped_early"])
-        return everything
+        return _sum(found, ["arrived_" + name for name in ARRIVALS])
 
     def drop_share(self, queue, ecn):
         """Part of the arrived packets that was dropped; 1 at most, though a drop may be of an earlier arrival."""

@@ -117,9 +117,8 @@ class Families:
         counters = queue.counters
         labels = {"queue": name}
         for ecn in ARRIVALS:
-            if len(counters) == len(stats.COUNTERS.names):
-                self._add("counter", "dualpi2_arrived_packets", "Packets that arrived for the queue, by codepoint.",
-                          dict(labels, ecn=ecn), counters["arrived_" + ecn])
+            self._add("counter", "dualpi2_arrived_packets", "Packets that arrived for the queue, by codepoint.",
+                      dict(labels, ecn=ecn), counters.get("arrived_" + ecn))
         for what, text in (("arrived", "arrived for the queue"), ("presented", "presented to the AQM"),
                            ("forwarded", "forwarded")):
             if what != "arrived":
@@ -130,10 +129,7 @@ class Families:
                       "coupled one, or by the native L4S marker.", dict(labels, marker=marker),
                       counters.get("marked_" + marker))
         for cause in DROP_CAUSES:
-            text = "Packets dropped, by cause and by whether they arrived with ECT or CE; any: not known."
-            # A module before 2.2 does not tell them apart.
-            self._add("counter", "dualpi2_dropped_packets", text, dict(labels, ecn="any", cause=cause),
-                      counters.get("dropped_" + cause))
+            text = "Packets dropped, by cause and by whether they arrived with ECT or CE."
             for ecn in ("not_ect", "ect"):
                 self._add("counter", "dualpi2_dropped_packets", text, dict(labels, ecn=ecn, cause=cause),
                           counters.get(f"{ecn}_dropped_{cause}"))

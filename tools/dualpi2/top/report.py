@@ -10,8 +10,6 @@ NONE_HERE = ("no dualpi2 in this network namespace; add one: tc qdisc add dev DE
              "(`ip link` lists the devices)")
 MISSING = {
     "full": "",
-    "counters": "no percentiles and no drops by codepoint: the loaded dualpi2 is older than 2.2 and keeps none; "
-                "upgrade it (dualpi2-dkms), then load it anew",
     "basic": "no statistics of each queue: the loaded dualpi2 is Linux's own, which keeps none; "
              "install dualpi2-dkms for them",
     "none": "no statistics: the kernel sent none; load the module sch_dualpi2 of dualpi2-dkms",

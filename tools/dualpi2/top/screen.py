@@ -25,7 +25,6 @@ KEYS = "q quit  p pause  arrows scroll"
 # Of the wide form: heading and width.
 COLUMNS = (("", 9), ("bit/s", 13), ("packets", 13), ("queued", 11), ("marked", 9), ("drop ECT", 10),
            ("drop Not", 10), ("CE in", 12), ("mean", 8), ("P50", 8), ("P90", 8), ("P99", 8), ("P99.9", 8), ("max", 9))
-COLUMNS_OF_OLD = COLUMNS[:5] + (("dropped", 10),) + COLUMNS[7:8]
 
 
 def width_of(line):
@@ -69,10 +68,8 @@ def traffic_cells(entry, queue):
         ("", report.count(interval and interval.rate(queue, "forwarded"), "pkt/s")),
         ("queued", report.count(entry.sample.queues[queue].counters.get("queued"), "pkt")),
         ("marked", report.percent(interval and interval.mark_share(queue))),
-        *([("drop ECT", report.percent(interval and interval.drop_share(queue, "ect"))),
-           ("drop Not", report.percent(interval and interval.drop_share(queue, "not_ect")))]
-          if entry.sample.level == "full" else
-          [("dropped", report.percent(interval and interval.drop_share(queue, None)))]),
+        ("drop ECT", report.percent(interval and interval.drop_share(queue, "ect"))),
+        ("drop Not", report.percent(interval and interval.drop_share(queue, "not_ect"))),
         ("CE in", report.count(interval and interval.rate(queue, "arrived_ce"), "pkt/s")),
     ]
 
@@ -122,7 +119,7 @@ def qdisc_lines(entry, width, unix_time, ascii_only=False):
         items.append((text, BAD if now else PLAIN))
     items += [(phrase, PLAIN) for phrase in report.link(sample)]
     found = _wrapped(items, width)
-    if sample.level in ("full", "counters"):
+    if sample.level == "full":
         if width >= WIDE:
             found += _table(entry, width, ascii_only)
         else:
@@ -137,31 +134,21 @@ def qdisc_lines(entry, width, unix_time, ascii_only=False):
 
 def _narrow(entry, queue, width, ascii_only):
     head = [(TITLES[queue], BOLD)]
-    if entry.sample.level == "full":
-        start = [(" P99 0-", DIM)]
-        room = width - len(TITLES[queue]) - 7 - 7 - 2
-        bars, top = report.sparkline(entry.history[queue], room, ascii_only)
-        if bars:
-            head += start + [(report.delay(top).ljust(7) + " ", DIM), (bars, PLAIN)]
-    found = [head] + _grid(traffic_cells(entry, queue), 20, width + 1)
-    if entry.sample.level == "full":
-        found += _grid(delay_cells(entry, queue), 13, width)
-    return found
+    room = width - len(TITLES[queue]) - 7 - 7 - 2
+    bars, top = report.sparkline(entry.history[queue], room, ascii_only)
+    if bars:
+        head += [(" P99 0-", DIM), (report.delay(top).ljust(7) + " ", DIM), (bars, PLAIN)]
+    return [head] + _grid(traffic_cells(entry, queue), 20, width + 1) + _grid(delay_cells(entry, queue), 13, width)
 
 
 def _table(entry, width, ascii_only):
-    columns = COLUMNS if entry.sample.level == "full" else COLUMNS_OF_OLD
-    heading = "".join(label.rjust(size) for label, size in columns)
+    heading = "".join(label.rjust(size) for label, size in COLUMNS)
     room = width - len(heading) - 12
-    if entry.sample.level == "full":
-        heading += "  P99 over time"
-    found = [[(heading, DIM)]]
+    found = [[(heading + "  P99 over time", DIM)]]
     for queue in QUEUES:
-        values = [value for _, value in traffic_cells(entry, queue)]
-        if entry.sample.level == "full":
-            values += [value for _, value in delay_cells(entry, queue)]
-        line = [(" " + TITLES[queue].ljust(columns[0][1] - 1), BOLD),
-                ("".join(value.rjust(size) for value, (_, size) in zip(values, columns[1:])), PLAIN)]
+        values = [value for _, value in traffic_cells(entry, queue) + delay_cells(entry, queue)]
+        line = [(" " + TITLES[queue].ljust(COLUMNS[0][1] - 1), BOLD),
+                ("".join(value.rjust(size) for value, (_, size) in zip(values, COLUMNS[1:])), PLAIN)]
         bars, top = report.sparkline(entry.history[queue], room, ascii_only)
         if bars:
             line += [("  0-" + report.delay(top).ljust(7) + " ", DIM), (bars, PLAIN)]
