@@ -1046,13 +1046,11 @@ static __u64 dualpi2_hist_packets(const struct dualpi2_hist *h, unsigned int i)
 /* Where bucket i begins, and the one before it ends. */
 static __u64 dualpi2_hist_edge(const struct dualpi2_hist *h, unsigned int i)
 {
-	unsigned int shift = i < 8 ? 0 : i / 8 - 1;
-	__u64 edge = i < 8 ? i : 8 + i % 8;
+	__u64 edge = i < TC_DUALPI2_BUCKETS_MAX ? tc_dualpi2_bucket(i) :
+						  UINT64_MAX;
 
-	edge *= h->delay.unit_ns;
-	if (shift >= 64 || edge > UINT64_MAX >> shift)
-		return UINT64_MAX;
-	return edge << shift;
+	return edge > UINT64_MAX / h->delay.unit_ns ? UINT64_MAX :
+	       edge * h->delay.unit_ns;
 }
 
 /* The message of a deletion has no histogram. */

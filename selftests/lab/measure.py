@@ -20,6 +20,10 @@ import sys
 import numpy as np
 from job import bits_per_second
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools"))
+
+from dualpi2.kernel.stats import bucket_of_rank, rank_of  # noqa: E402
+
 FORMAT = 1
 SIGHTING = np.dtype([("ns", "u8"), ("saddr", ">u4"), ("seq", "u4"), ("id", "u2"), ("bytes", "u2"),
                      ("ecn", "u1"), ("outgoing", "u1"), ("pad", "u2")])
@@ -58,7 +62,7 @@ def pair(data):
 
 def percentile(ordered, level):
     """Value at index ceil(level/100 * n), counted from 1, of n >= 1 ordered ones (paper); level in per cent, by 0.1."""
-    return float(ordered[max(-(-round(level * 10) * len(ordered) // 1000), 1) - 1])
+    return float(ordered[rank_of(level, len(ordered)) - 1])
 
 
 def describe(values, levels):
@@ -89,14 +93,15 @@ def histogram(delay_ns):
 def bucket_at(buckets, level):
     """(from, to, delay) in ns of the packet that percentile() means, of a histogram {(from, to): packets} as tc has it.
 
-    The packets of a bucket are taken to be spread evenly over it, as tc does. None of an empty one.
+    None of an empty one.
     """
-    rank = max(-(-round(level * 10) * sum(buckets.values()) // 1000), 1)
-    for (low, high), packets in sorted(buckets.items()):
-        if rank <= packets:
-            return low, high, low + (high - low) * (rank - 0.5) / packets
-        rank -= packets
-    return None
+    edges = sorted(buckets)
+    packets = [buckets[edge] for edge in edges]
+    found = bucket_of_rank(packets, rank_of(level, sum(packets)))
+    if found is None:
+        return None
+    low, high = edges[found[0]]
+    return low, high, low + (high - low) * float(found[1])
 
 
 def own_histogram(before, after):

@@ -32,8 +32,9 @@ KERNEL = "plain"  # of the lab; that of make demo and make accept is prepare()'s
 MACHINE_MEMORY = "3G"  # of the lab; what it does not touch it does not take
 # What makes figures of packets, beside the delaymeter: a run made with others is not what would be made today.
 METHOD = ("selftests/lab/dumbbell.py", "selftests/lab/job.py", "selftests/lab/traffic.py", "selftests/lab/measure.py",
-          "selftests/net/lib.py", "selftests/lib/netlink.py", "selftests/debug/uml-seed.c", "scripts/run-vm.sh",
-          "scripts/vm/init.sh", "iproute2-patch/tc/q_dualpi2.c")
+          "selftests/net/lib.py", "selftests/lib/netlink.py", "tools/dualpi2/kernel/netlink.py",
+          "tools/dualpi2/kernel/stats.py", "selftests/debug/uml-seed.c", "scripts/run-vm.sh", "scripts/vm/init.sh",
+          "iproute2-patch/tc/q_dualpi2.c")
 AGAIN = "build/lab/again"  # where a run's own command repeats it: where it stands it is finished
 COMPANION_QDISCS = ("pi2", "csaqm", "vdq_csaqm", "ppv")
 # Stand-ins for tests: a program in place of run-vm.sh, and one in place of `measure.py reduce`.

@@ -14,6 +14,8 @@ import math
 
 from netlink import CAUSES, COUNTERS, QUEUE_TOTALS, Failure, class_dump, parse_xstats, qdisc_dump
 
+from dualpi2.kernel.stats import bucket_begin_ns, bucket_of_rank, rank_of
+
 CODEPOINTS = ("not_ect", "ect1", "ect0", "ce")
 CAUSES_ON_ARRIVAL, CAUSES_AT_DEPARTURE = ("limit", "memory", "early"), ("aqm", "overload")
 CLASS_MINOR = {"l": 1, "c": 3}
@@ -21,7 +23,7 @@ CLASS_MINOR = {"l": 1, "c": 3}
 
 def bucket_edges(delay):
     """Where each bucket begins, in ns, and where the last one ends."""
-    return [(n if n < 8 else (8 + n % 8) << (n // 8 - 1)) * delay["unit_ns"] for n in range(delay["buckets"] + 1)]
+    return [bucket_begin_ns(n, delay["unit_ns"]) for n in range(delay["buckets"] + 1)]
 
 
 def bucket_of(delay, ns):
@@ -31,14 +33,9 @@ def bucket_of(delay, ns):
 
 def percentile(delay, part):
     """(begin, end) in ns of the bucket that holds the packet of this rank, the nearest one."""
-    total = sum(delay["hist"]) + delay["beyond"]
-    rank = max(1, math.ceil(part * total))
     edges = bucket_edges(delay)
-    for number, packets in enumerate(delay["hist"]):
-        rank -= packets
-        if rank <= 0:
-            return edges[number], edges[number + 1]
-    return edges[-1], math.inf
+    found = bucket_of_rank(delay["hist"], rank_of(100 * part, sum(delay["hist"]) + delay["beyond"]))
+    return (edges[found[0]], edges[found[0] + 1]) if found else (edges[-1], math.inf)
 
 
 def arrived(counters):

@@ -241,14 +241,10 @@ struct tc_dualpi2_counters {
 };
 
 /* Time that the forwarded packets of a queue spent in it, from enqueue to
- * dequeue.  Of the histogram,
- *
- *	bucket i < 8	begins at i * unit_ns,
- *	bucket i >= 8	begins at ((8 + i % 8) << (i / 8 - 1)) * unit_ns,
- *
- * and each ends where the next one begins, so that from 8 * unit_ns on each is
- * at most 1/8 of its delay wide.  There are "buckets" of them; only so many are
- * sent that all further ones are zero.
+ * dequeue.  Bucket i of the histogram begins at tc_dualpi2_bucket(i) * unit_ns and
+ * ends where the next one begins, so that from 8 * unit_ns on each is at most 1/8
+ * of its delay wide.  There are "buckets" of them; only so many are sent that all
+ * further ones are zero.
  */
 struct tc_dualpi2_delay {
 	__u64 sum_ns;		/* of all packets in the histogram */
@@ -261,6 +257,16 @@ struct tc_dualpi2_delay {
 				 */
 	__u32 pad;
 };
+
+/* The beginning of bucket i in units of unit_ns, for i < TC_DUALPI2_BUCKETS_MAX:
+ * those of others exceed 64 bits.
+ */
+#define TC_DUALPI2_BUCKETS_MAX	496
+
+static __inline__ __u64 tc_dualpi2_bucket(__u32 i)
+{
+	return i < 8 ? i : (__u64)(8 + i % 8) << (i / 8 - 1);
+}
 
 /* Overload of RFC 9332 4.2.3: both queues drop, but for "overflow". */
 struct tc_dualpi2_overload {

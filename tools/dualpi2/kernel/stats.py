@@ -6,6 +6,7 @@ attributes are skipped, a struct may be longer or shorter than here, and what is
 what an older kernel does not count is never shown as a zero.
 """
 
+import fractions
 import struct
 
 from .layout import HEADER
@@ -28,8 +29,7 @@ GAUGES = ("queued", "queued_bytes")
 LINK_COUNTERS = ("throttled", "nqb_arrived", "nqb_dropped")
 QDISC_COUNTERS = ("unparsed", "filter_dropped", "gso_failed", "mark_failed")
 
-# More buckets than could be needed for 2^64 ns: a number beyond it is not one.
-MOST_BUCKETS = 512
+MOST_BUCKETS = HEADER.number("TC_DUALPI2_BUCKETS_MAX")
 HALF, WHOLE = 1 << 63, 1 << 64
 
 
@@ -185,23 +185,37 @@ class Delays:
     def percentile_ns(self, percent):
         """The delay that `percent` of the packets had at most; None of no packets.
 
-        It is that of the packet of the nearest rank upwards, the packets of a bucket being spread evenly over it: what
-        tc shows of the same numbers. Never above max_ns, and just that for a packet beyond the last bucket.
+        What tc shows of the same numbers. Never above max_ns, and just that for a packet beyond the last bucket.
         """
         if not self.packets:
             return None
-        # In whole numbers: 99.9 % of 1000 is packet 999, not 1000. Percents have up to three decimals.
-        share = round(percent * 1000)
-        rank = min(max(-(-self.packets * share // 100000), 1), self.packets)
-        if rank == self.packets and self.max_exact:
+        rank = rank_of(percent, self.packets)
+        found = bucket_of_rank(self.buckets, rank)
+        if found is None or rank == self.packets and self.max_exact:
             return self.max_ns
-        for index, number in enumerate(self.buckets):
-            if rank <= number:
-                begin = self.bucket_ns(index)
-                width = self.bucket_ns(index + 1) - begin
-                return min(begin + width * (2 * rank - 1) // (2 * number), self.max_ns)
-            rank -= number
-        return self.max_ns
+        index, part = found
+        begin = self.bucket_ns(index)
+        return min(int(begin + (self.bucket_ns(index + 1) - begin) * part), self.max_ns)
+
+
+def rank_of(percent, packets):
+    """The number, from 1, of the packet of a percentile: the nearest rank upwards; percents have up to three decimals.
+
+    In whole numbers: 99.9 % of 1000 is packet 999, not 1000.
+    """
+    return min(max(-(-packets * round(percent * 1000) // 100000), 1), packets)
+
+
+def bucket_of_rank(buckets, rank):
+    """(index, part of its width, a Fraction) of the bucket that holds the packet of a rank, None beyond the last one.
+
+    buckets: packets in each. The packets of a bucket are taken to be spread evenly over it.
+    """
+    for index, number in enumerate(buckets):
+        if rank <= number:
+            return index, fractions.Fraction(2 * rank - 1, 2 * number)
+        rank -= number
+    return None
 
 
 def bucket_begin_ns(index, unit_ns):
