@@ -165,7 +165,7 @@ def attribute_that_is_longer_than_all_is_not_read():
 @test
 def nonsense_histogram_is_none():
     for delay in ({"unit_ns": 0}, {"buckets": 0}, {"buckets": 1 << 30}):
-        equal(full(delay=delay, hist=[1]).queues["l"].hist, None, delay)
+        equal(full(delay=delay, hist=[1]).queues["l"].has_histogram(), False, delay)
 
 
 @test

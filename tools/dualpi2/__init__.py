@@ -17,12 +17,12 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 class Trouble(Exception):
     """What went wrong and what to do, in one sentence, for a person."""
 
-    def __init__(self, text, code=1):
+    def __init__(self, text: str, code: int = 1) -> None:
         super().__init__(text)
         self.code = code
 
 
-def version():
+def version() -> str:
     """Of this project: a package has a file of it, the source tree says it in the module."""
     try:
         with open(os.path.join(_HERE, "VERSION"), encoding="ascii") as file:
