@@ -305,7 +305,7 @@ def burst_of_htb_is_named_and_mended():
            net.rtr)
         tc("qdisc add dev down parent 1:10 handle 10: dualpi2", net.rtr)
         with flowing(net, *L4S):
-            first = expect_first(ask(net.rtr), "parent-burst", "52.4 ms", "burst 1514 cburst 1514 prio 3 quantum 3000")
+            first = expect_first(ask(net.rtr), "parent-burst", "52.4ms", "burst 1514 cburst 1514 prio 3 quantum 3000")
             mend(first, net.rtr)
             found = ask(net.rtr)
             expect_equal(found["verdict"], "healthy", f"after that ({ids(found)})")
@@ -320,7 +320,7 @@ def burst_of_tbf_is_named_and_mended():
     with qdisc(net, "handle 1: tbf rate 10mbit burst 50000 limit 100000"):
         tc("qdisc add dev down parent 1:1 handle 10: dualpi2", net.rtr)
         with flowing(net, *L4S):
-            first = expect_first(ask(net.rtr), "parent-burst", "40 ms", "tbf rate 10mbit burst 1514")
+            first = expect_first(ask(net.rtr), "parent-burst", "40.0ms", "tbf rate 10mbit burst 1514")
             mend(first, net.rtr)
             time.sleep(1)
             expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
@@ -338,7 +338,7 @@ def burst_of_one_packet_on_a_slow_link_is_no_fault():
 def step_beyond_the_target_is_named_and_mended():
     net = shared_net()
     with net.aqm(LINK, step_thresh_us=50000), flowing(net, *L4S):
-        first = expect_first(ask(net.rtr), "step-huge", "50 ms")
+        first = expect_first(ask(net.rtr), "step-huge", "50.0ms")
         mend(first, net.rtr)
         expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
 

@@ -260,7 +260,7 @@ def shaper_elsewhere_is_blamed_if_it_has_the_queue():
 def queue_that_never_is_needs_a_bandwidth():
     facts = nothing_waits(healthy())
     one(facts)["options"]["bandwidth"] = 0
-    finding = first(facts, "no-queue", "P99 of the delay is 0 us", "6000 packets", "either the transfer is too small",
+    finding = first(facts, "no-queue", "P99 of the delay is 0.00us", "6000 packets", "either the transfer is too small",
                     "; if that is all the link carries: dualpi2 up eth0 --upload 9120kbit --replace")
     # The link may just not be busy.
     equal((finding.mends, finding.as_dict()["condition"]), (False, "that is all the link carries"))
@@ -296,7 +296,7 @@ def packets_past_a_bypass_count_as_what_does_not_wait():
     # The few that waited did so for long.
     one(facts)["seen"].update(packets=6000, bytes=6000000, l4s=queue(ect1=20, p95_ms=0.5),
                               classic=queue(not_ect=5, p95_ms=1))
-    first(facts, "no-queue", "6000 packets at 9.6 Mbit/s, 5975 of them past it by bypass")
+    first(facts, "no-queue", "6000 packets at 9.60 Mbit/s, 5975 of them past it by bypass")
     equal(found(facts), ["no-queue"])
     # As many as that do not wait without it.
     one(facts)["options"]["bypass"] = 0
@@ -507,7 +507,7 @@ def burst_of_a_parent_counts_in_time_and_in_packets():
     ms = 10**6
     rate = 1250000
     facts = under_htb(healthy(), (rate, rate, 50 * ms, 50 * ms))
-    first(facts, "parent-burst", "50 ms", "62500 bytes at 10 Mbit/s",
+    first(facts, "parent-burst", "50.0ms", "62500 bytes at 10.0 Mbit/s",
           "tc class change dev eth0 parent root classid 1:10 htb rate 10mbit ceil 10mbit burst 1514 cburst "
           "1514 prio 1 quantum 1514")
     for classes, what in ((((rate, rate, 2 * ms, 2 * ms),), "two packets at 10 Mbit/s"),

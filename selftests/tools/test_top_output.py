@@ -20,6 +20,7 @@ import payload
 from payload import HEADER, app, enum, queue
 from dualpi2 import Trouble
 from dualpi2.kernel import stats
+from dualpi2.kernel import text
 from dualpi2.top import cli, metrics, report, screen, watch
 from ktap import expect_equal as equal, main, test
 
@@ -31,13 +32,13 @@ def numbers_have_three_digits():
     for value, want in ((0, "0 "), (1, "1 "), (9.994, "9.99 "), (99.94, "99.9 "), (999.4, "999 "), (999.6, "1.00 k"),
                         (12345, "12.3 k"), (10**6, "1.00 M"), (4.2e9, "4.20 G"), (10**15, "1.00 P"),
                         (2**64, "18.4 E"), (None, "-")):
-        equal(report.scaled(value), want)
+        equal(text.scaled(value), want)
     for value, want in ((0, "0 %"), (1, "100 %"), (0.99999, "99.9 %"), (0.0744, "7.44 %"), (0.5, "50.0 %"),
                         (0.000001, "0.001 %"), (0.0005, "0.050 %"), (None, "-")):
-        equal(report.percent(value), want)
+        equal(text.percent(value), want)
     for value, want in ((0, "0.00us"), (999, "1.00us"), (12345, "12.3us"), (999499, "999us"), (999500, "1.00ms"),
                         (15.2e6, "15.2ms"), (10**9, "1.00s"), (4294e9, "4294s"), (None, "-")):
-        equal(report.delay(value), want)
+        equal(text.delay(value), want)
 
 
 @test

@@ -8,7 +8,9 @@ Which numbers count as what is decided here and nowhere else.
 import itertools
 import shlex
 
+from ..kernel import text
 from ..kernel.layout import HEADER
+from ..kernel.text import delay
 
 # A packet that waits longer than this has waited for another one: twice the first bucket of the Classic queue.
 WAITED_NS = 131_072
@@ -87,11 +89,7 @@ def printable(text):
 
 def bits(bytes_per_second):
     """A rate for a person."""
-    rate = bytes_per_second * 8
-    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
-        if rate >= size:
-            return f"{rate / size:.4g} {unit}"
-    return f"{rate:.0f} bit/s"
+    return text.bits(8 * bytes_per_second)
 
 
 def tc_rate(bytes_per_second):
@@ -106,13 +104,6 @@ def tc_rate(bytes_per_second):
 def below_rate(bytes_per_second):
     """95 % of it, in whole kbit/s: the shaper has to be slower than what is behind."""
     return f"{max(int(bytes_per_second * 8 * 0.95 / 1000), 8)}kbit"
-
-
-def delay(ns):
-    """A time for a person."""
-    if ns >= 1e6:
-        return f"{ns / 1e6:.3g} ms"
-    return f"{ns / 1e3:.3g} us"
 
 
 def count(number, what="packet"):

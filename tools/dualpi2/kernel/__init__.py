@@ -5,4 +5,5 @@
     netlink   attributes, messages and sockets, without their meaning
     qdisc     qdiscs, and reports of overload
     stats     statistics of a dualpi2: decoding, differences, percentiles; no socket, no clock, no terminal
+    text      rates, times, counts and shares for a person
 """

@@ -11,6 +11,7 @@ import time
 
 from .. import Trouble, version
 from ..kernel.qdisc import Reports
+from ..kernel.text import delay
 from . import report
 from .watch import Watch
 
@@ -77,7 +78,7 @@ def event_text(event):
     when = datetime.datetime.fromtimestamp(start // 10**9, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
     where = f"{event['device'] or event.get('ifindex')} {event.get('handle')} parent {event.get('parent')}"
     text = f"{when}.{start // 10**6 % 1000:03d}Z {where}: overload "
-    lasted = report.delay(event.get("duration_ns"))
+    lasted = delay(event.get("duration_ns"))
     count = event.get("count", 1)
     if event["event"] == "begin":
         return text + "began"

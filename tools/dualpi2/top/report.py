@@ -3,6 +3,7 @@
 
 from .. import version
 from ..kernel import stats
+from ..kernel.text import ago, bits, count, delay
 
 PERCENTILES = (("p50", 50), ("p90", 90), ("p99", 99), ("p999", 99.9))
 
@@ -96,62 +97,7 @@ def as_json(entries, unix_time):
     }
 
 
-# Words
-
-def scaled(value, units=(("", 1), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15), ("E", 1e18))):
-    """Three digits and a prefix: 12.3 M; "-" of None."""
-    if value is None:
-        return "-"
-    chosen = units[0]
-    for unit in units:
-        if value >= unit[1] * 0.9995:
-            chosen = unit
-    number = value / chosen[1]
-    digits = 0 if number >= 99.95 or float(number).is_integer() and chosen[1] == 1 else 1 if number >= 9.995 else 2
-    return f"{number:.{digits}f} {chosen[0]}"
-
-
-def bits(value):
-    """12.3 Mbit/s"""
-    return "-" if value is None else scaled(value) + "bit/s"
-
-
-def count(value, unit):
-    """1.23 kpkt"""
-    return "-" if value is None else scaled(value) + unit
-
-
-def percent(share):
-    """7.4 %, and 0.003 % where it is little"""
-    if share is None:
-        return "-"
-    value = 100 * share
-    if value in (0, 100):
-        return f"{value:.0f} %"
-    # Never 100 % or 0 % of what is not all or nothing.
-    if value >= 99.95:
-        return "99.9 %"
-    return f"{value:.1f} %" if value >= 9.95 else f"{value:.2f} %" if value >= 0.095 else f"{max(value, 0.001):.3f} %"
-
-
-def delay(ns):
-    """1.23ms; "-" of None"""
-    if ns is None:
-        return "-"
-    for unit, size in (("us", 1e3), ("ms", 1e6), ("s", 1e9)):
-        if ns < 999.5 * size or unit == "s":
-            break
-    number = ns / size
-    return f"{number:.{0 if number >= 99.95 else 1 if number >= 9.995 else 2}f}{unit}"
-
-
-def ago(seconds):
-    """5 s, 3 min, 2 h, 4 d"""
-    for unit, size, most in (("s", 1, 120), ("min", 60, 7200), ("h", 3600, 172800)):
-        if seconds < most:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 86400:.0f} d"
-
+# Text
 
 def overload(sample, unix_time):
     """One phrase on overload, and whether it is now; None if unknown."""

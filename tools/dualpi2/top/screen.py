@@ -14,6 +14,7 @@ import time
 
 from .. import Trouble
 from ..kernel.stats import QUEUES
+from ..kernel.text import bits, count, delay, percent
 from . import report
 
 LEAST_COLUMNS, LEAST_LINES = 40, 4
@@ -64,13 +65,13 @@ def traffic_cells(entry, queue):
     interval = entry.interval
     rate = interval and interval.rate(queue, "forwarded_bytes")
     return [
-        ("rate", report.bits(None if rate is None else 8 * rate)),
-        ("", report.count(interval and interval.rate(queue, "forwarded"), "pkt/s")),
-        ("queued", report.count(entry.sample.queues[queue].counters.get("queued"), "pkt")),
-        ("marked", report.percent(interval and interval.mark_share(queue))),
-        ("drop ECT", report.percent(interval and interval.drop_share(queue, "ect"))),
-        ("drop Not", report.percent(interval and interval.drop_share(queue, "not_ect"))),
-        ("CE in", report.count(interval and interval.rate(queue, "arrived_ce"), "pkt/s")),
+        ("rate", bits(None if rate is None else 8 * rate)),
+        ("", count(interval and interval.rate(queue, "forwarded"), "pkt/s")),
+        ("queued", count(entry.sample.queues[queue].counters.get("queued"), "pkt")),
+        ("marked", percent(interval and interval.mark_share(queue))),
+        ("drop ECT", percent(interval and interval.drop_share(queue, "ect"))),
+        ("drop Not", percent(interval and interval.drop_share(queue, "not_ect"))),
+        ("CE in", count(interval and interval.rate(queue, "arrived_ce"), "pkt/s")),
     ]
 
 
@@ -82,10 +83,10 @@ def delay_cells(entry, queue):
         greatest = "-"
     else:
         values = [delays.mean_ns()] + [delays.percentile_ns(percent) for _, percent in report.PERCENTILES]
-        greatest = report.delay(delays.max_ns if delays.packets else None)
+        greatest = delay(delays.max_ns if delays.packets else None)
         if delays.packets and not delays.max_exact:
             greatest = "<" + greatest
-    return [(label, report.delay(value)) for label, value in zip(("mean", "P50", "P90", "P99", "P99.9"), values)] + [
+    return [(label, delay(value)) for label, value in zip(("mean", "P50", "P90", "P99", "P99.9"), values)] + [
         ("max", greatest)]
 
 
@@ -95,14 +96,14 @@ def _basic(entry, width):
     rate = interval and interval.rate(None, "bytes")
     packets = interval and interval.total.get("packets")
     marks = interval and interval.total.get("ecn_mark")
-    cells = [("rate", report.bits(None if rate is None else 8 * rate)),
-             ("", report.count(interval and interval.rate(None, "packets"), "pkt/s")),
-             ("queued", report.count(sample.basic["qlen"], "pkt")),
-             ("marked", report.percent(marks / packets if packets and marks is not None else None)),
-             ("drops", report.count(interval and interval.rate(None, "drops"), "pkt/s"))]
+    cells = [("rate", bits(None if rate is None else 8 * rate)),
+             ("", count(interval and interval.rate(None, "packets"), "pkt/s")),
+             ("queued", count(sample.basic["qlen"], "pkt")),
+             ("marked", percent(marks / packets if packets and marks is not None else None)),
+             ("drops", count(interval and interval.rate(None, "drops"), "pkt/s"))]
     for queue in QUEUES:
         if "delay_" + queue in sample.xstats:
-            cells.append((TITLES[queue] + " wait", report.delay(sample.xstats["delay_" + queue] * 1000)))
+            cells.append((TITLES[queue] + " wait", delay(sample.xstats["delay_" + queue] * 1000)))
     return _grid(cells, 20, width)
 
 
@@ -113,7 +114,7 @@ def qdisc_lines(entry, width, unix_time, ascii_only=False):
     items = [(title, BOLD)]
     for name, label in (("p", "p'"), ("p_c", "p_C"), ("p_cl", "p_CL")):
         if sample.probability(name) is not None:
-            items.append((f"{label} {report.percent(sample.probability(name))}", PLAIN))
+            items.append((f"{label} {percent(sample.probability(name))}", PLAIN))
     text, now = report.overload(sample, unix_time)
     if text:
         items.append((text, BAD if now else PLAIN))
@@ -137,7 +138,7 @@ def _narrow(entry, queue, width, ascii_only):
     room = width - len(TITLES[queue]) - 7 - 7 - 2
     bars, top = report.sparkline(entry.history[queue], room, ascii_only)
     if bars:
-        head += [(" P99 0-", DIM), (report.delay(top).ljust(7) + " ", DIM), (bars, PLAIN)]
+        head += [(" P99 0-", DIM), (delay(top).ljust(7) + " ", DIM), (bars, PLAIN)]
     return [head] + _grid(traffic_cells(entry, queue), 20, width + 1) + _grid(delay_cells(entry, queue), 13, width)
 
 
@@ -151,7 +152,7 @@ def _table(entry, width, ascii_only):
                 ("".join(value.rjust(size) for value, (_, size) in zip(values, COLUMNS[1:])), PLAIN)]
         bars, top = report.sparkline(entry.history[queue], room, ascii_only)
         if bars:
-            line += [("  0-" + report.delay(top).ljust(7) + " ", DIM), (bars, PLAIN)]
+            line += [("  0-" + delay(top).ljust(7) + " ", DIM), (bars, PLAIN)]
         found.append(line)
     return found
 
