@@ -37,12 +37,6 @@ static void check_counters(const struct tc_dualpi2_counters *c)
 		SAME(c->dropped_purge_bytes, 0, "bytes of no purge");
 }
 
-/* The boundary below bucket n, in units: 8 buckets for each power of two. */
-static uint64_t boundary(uint32_t n)
-{
-	return n < 8 ? n : (uint64_t)(8 + n % 8) << (n / 8 - 1);
-}
-
 static void check_delay(const struct tc_dualpi2_delay *d, const uint8_t *hist, int len, uint64_t forwarded)
 {
 	uint64_t total = d->beyond, low = d->beyond * 16384 * d->unit_ns, high = d->beyond * d->max_ns;
@@ -60,14 +54,14 @@ static void check_delay(const struct tc_dualpi2_delay *d, const uint8_t *hist, i
 		uint64_t packets = get64(hist + 8 * n);
 
 		total += packets;
-		low += packets * boundary(n) * d->unit_ns;
-		high += packets * (boundary(n + 1) * d->unit_ns - 1);
+		low += packets * tc_dualpi2_bucket(n) * d->unit_ns;
+		high += packets * (tc_dualpi2_bucket(n + 1) * d->unit_ns - 1);
 	}
 	if (sent)
 		AT_MOST(1, get64(hist + 8 * (sent - 1)), "the last bucket that was sent");
 	if (sent && !d->beyond) {
-		AT_MOST(boundary(sent - 1) * d->unit_ns, d->max_ns, "begin of the last bucket, max_ns");
-		AT_MOST(d->max_ns, boundary(sent) * d->unit_ns - 1, "max_ns, end of the last bucket");
+		AT_MOST(tc_dualpi2_bucket(sent - 1) * d->unit_ns, d->max_ns, "begin of the last bucket, max_ns");
+		AT_MOST(d->max_ns, tc_dualpi2_bucket(sent) * d->unit_ns - 1, "max_ns, end of the last bucket");
 	}
 	if (d->generation == 1)
 		SAME(total, forwarded, "packets in the histogram, forwarded");
@@ -108,37 +102,19 @@ static void take_queue(const uint8_t *attrs, int len, struct tc_dualpi2_counters
 	check_delay(&d, hist, size, c->forwarded);
 }
 
-/* The older struct reports the same. */
-static void check_queue(const struct tc_dualpi2_queue_xstats *q, const struct tc_dualpi2_counters *c)
+static uint64_t dropped(const struct tc_dualpi2_counters *c)
 {
-	const struct {
-		uint64_t old, new;
-		const char *name;
-	} pairs[] = {
-#define PAIR(field, value)	{ q->field, value, #field }
-		PAIR(enqueued, q->sent + q->dropped_aqm + q->dropped_overload + q->dropped_purge + q->packets),
-		PAIR(enqueued, c->arrived_not_ect + c->arrived_ect1 + c->arrived_ect0 + c->arrived_ce -
-		     q->dropped_limit - q->dropped_memory - q->dropped_early),
-		PAIR(enqueued_bytes, c->arrived_bytes - c->dropped_arrival_bytes),
-		PAIR(sent, c->forwarded), PAIR(sent_bytes, c->forwarded_bytes),
-		PAIR(packets, c->queued), PAIR(bytes, c->queued_bytes),
-		PAIR(dropped_limit, DROPPED(c, limit)), PAIR(dropped_memory, DROPPED(c, memory)),
-		PAIR(dropped_early, DROPPED(c, early)), PAIR(dropped_aqm, DROPPED(c, aqm)),
-		PAIR(dropped_overload, DROPPED(c, overload)), PAIR(dropped_purge, DROPPED(c, purge)),
-		PAIR(marked_classic, c->marked_classic), PAIR(marked_coupled, c->marked_coupled),
-		PAIR(marked_native, c->marked_native), PAIR(arrived_ce, c->arrived_ce),
-	};
-	size_t n;
-
-	for (n = 0; n < ARRAY_SIZE(pairs); n++)
-		SAME(pairs[n].old, pairs[n].new, pairs[n].name);
+	return DROPPED(c, limit) + DROPPED(c, memory) + DROPPED(c, early) + DROPPED(c, aqm) + DROPPED(c, overload);
 }
 
-static void check_overload(const struct tc_dualpi2_overload *o, const struct tc_dualpi2_ext_xstats *e)
+/* Packets ever queued, in 32 bits. */
+static uint32_t enqueued(const struct tc_dualpi2_counters *c)
 {
-	SAME(o->count, e->overload_count, "count of overloads");
-	SAME(o->total_ns, e->overload_ns, "time in overload");
-	SAME(o->now, e->overload, "in overload");
+	return c->forwarded + DROPPED(c, aqm) + DROPPED(c, overload) + DROPPED(c, purge) + c->queued;
+}
+
+static void check_overload(const struct tc_dualpi2_overload *o)
+{
 	SAME(o->pad, 0, "padding");
 	AT_MOST(o->duration_ns, o->total_ns, "duration of one overload, of all");
 	AT_MOST(o->reports, 2 * o->count, "reports, begins and ends");
@@ -153,23 +129,22 @@ static void check_overload(const struct tc_dualpi2_overload *o, const struct tc_
 static void check_qdisc(const struct stats *st, const struct tc_dualpi2_overload *overload)
 {
 	double p = st->x.prob / 4294967296.0, p_c = st->e.prob_c / 4294967296.0;
+	const struct tc_dualpi2_counters *c = &st->c[QUEUE_C], *l = &st->c[QUEUE_L];
 
-	check_overload(overload, &st->e);
+	check_overload(overload);
 	AT_MOST(st->link.nqb_dropped, st->link.nqb_arrived, "NQB dropped, arrived");
-	AT_MOST(st->link.nqb_dropped, st->e.l.dropped_limit, "NQB dropped, dropped_limit of L");
+	AT_MOST(st->link.nqb_dropped, DROPPED(l, limit), "NQB dropped, dropped_limit of L");
 	AT_MOST(st->link.ramp_min_ns, st->link.ramp_max_ns, "begin of the ramp, its end");
 	if (st->link.drain_rate)
 		AT_MOST(2 * 60, st->link.nqb_limit_bytes, "two packets, limit of NQB");
 	else
 		SAME(st->link.nqb_limit_bytes, 0, "limit of NQB at an unknown rate");
-	check_queue(&st->e.c, &st->c[QUEUE_C]);
-	check_queue(&st->e.l, &st->c[QUEUE_L]);
 	AT_MOST(st->queued, st->x.maxq, "packets now, most ever");
-	SAME(st->x.packets_in_c, (uint32_t)st->e.c.enqueued, "packets_in_c");
-	SAME(st->x.packets_in_l, (uint32_t)st->e.l.enqueued, "packets_in_l");
-	SAME(st->x.step_marks, (uint32_t)st->e.l.marked_native, "step_marks");
-	SAME(st->e.c.marked_native, 0, "native marks in the Classic queue");
-	SAME(st->e.l.dropped_early, 0, "early drops in the L4S queue");
+	SAME(st->x.packets_in_c, enqueued(c), "packets_in_c");
+	SAME(st->x.packets_in_l, enqueued(l), "packets_in_l");
+	SAME(st->x.step_marks, (uint32_t)l->marked_native, "step_marks");
+	SAME(c->marked_native, 0, "native marks in the Classic queue");
+	SAME(DROPPED(l, early), 0, "early drops in the L4S queue");
 	AT_MOST(st->x.memory_used, st->x.max_memory_used, "memory used, most ever");
 	SAME(!st->x.memory_used, !st->queued, "no memory, no packets");
 	if (!st->queued)
@@ -201,7 +176,6 @@ void stats_read(struct stats *st, const uint8_t *attrs, int len, int only_queue)
 	for (n = 0; n < (int)sizeof(st->gap); n++)
 		SAME(st->gap[n], 0, "the gap between the statistics");
 	SAME(st->e.pad, 0, "padding");
-	st->queued = st->e.c.packets + st->e.l.packets;
 	app += head;
 	len -= head;
 	for (n = 0; n < QUEUES; n++) {
@@ -210,6 +184,7 @@ void stats_read(struct stats *st, const uint8_t *attrs, int len, int only_queue)
 		if (st->nest[n])
 			take_queue(st->nest[n], st->nest_len[n], &st->c[n]);
 	}
+	st->queued = only_queue < 0 ? st->c[QUEUE_C].queued + st->c[QUEUE_L].queued : st->c[only_queue].queued;
 	if (only_queue < 0) {
 		take(app, len, TCA_DUALPI2_STATS_OVERLOAD, &overload, sizeof(overload), "struct tc_dualpi2_overload");
 		take(app, len, TCA_DUALPI2_STATS_LINK, &st->link, sizeof(st->link), "struct tc_dualpi2_link");
@@ -221,21 +196,19 @@ void stats_read(struct stats *st, const uint8_t *attrs, int len, int only_queue)
 
 void stats_check_core(const struct stats *st, bool may_bypass)
 {
-	const struct tc_dualpi2_queue_xstats *c = &st->e.c, *l = &st->e.l;
-	uint64_t drops = c->dropped_limit + c->dropped_memory + c->dropped_early + c->dropped_aqm +
-			 c->dropped_overload + l->dropped_limit + l->dropped_memory + l->dropped_early +
-			 l->dropped_aqm + l->dropped_overload + st->e.gso_failed;
+	const struct tc_dualpi2_counters *c = &st->c[QUEUE_C], *l = &st->c[QUEUE_L];
+	uint64_t drops = dropped(c) + dropped(l) + st->e.gso_failed;
 	uint32_t peeked = st->q.qlen - st->queued;
 
-	AT_MOST(c->sent_bytes + l->sent_bytes, st->bytes, "bytes of both queues, of the qdisc");
+	AT_MOST(c->forwarded_bytes + l->forwarded_bytes, st->bytes, "bytes of both queues, of the qdisc");
 	if (!may_bypass)
-		SAME(st->bytes, c->sent_bytes + l->sent_bytes, "bytes of the qdisc, of both queues");
+		SAME(st->bytes, c->forwarded_bytes + l->forwarded_bytes, "bytes of the qdisc, of both queues");
 	AT_MOST((uint32_t)drops, st->q.drops, "dropped by both queues, drops of the qdisc");
-	AT_MOST(st->q.drops, drops + c->dropped_purge + l->dropped_purge + st->e.filter_dropped,
+	AT_MOST(st->q.drops, drops + DROPPED(c, purge) + DROPPED(l, purge) + st->e.filter_dropped,
 		"drops of the qdisc, by cause");
 	AT_MOST(peeked, 1, "packets that are in no queue");
 	if (!peeked)
-		SAME(st->q.backlog, c->bytes + l->bytes, "backlog, bytes of both queues");
+		SAME(st->q.backlog, c->queued_bytes + l->queued_bytes, "backlog, bytes of both queues");
 	if (!st->q.qlen)
 		SAME(st->q.backlog, 0, "backlog of an empty qdisc");
 }

@@ -144,9 +144,9 @@ static void leaf_get(struct nl *nl, struct stats *st)
 	stats_read(st, reply + head, h->nlmsg_len - head, -1);
 }
 
-static uint64_t came(const struct tc_dualpi2_queue_xstats *q)
+static uint64_t came(const struct tc_dualpi2_counters *q)
 {
-	return q->enqueued + q->dropped_limit + q->dropped_memory + q->dropped_early;
+	return q->arrived_not_ect + q->arrived_ect1 + q->arrived_ect0 + q->arrived_ce;
 }
 
 /* What one lock covers agrees at any time; the rest, and the sum against what was offered, while nobody else sends. */
@@ -161,9 +161,9 @@ static void check_leaf(struct nl *nl, bool alone)
 	/* One packet may always wait. */
 	if (st.queued > 1)
 		AT_MOST(st.x.memory_used, st.x.memory_limit, "memory, limit of memory");
-	here = came(&st.e.c) + came(&st.e.l) + st.e.filter_dropped + st.e.gso_failed;
+	here = came(&st.c[QUEUE_C]) + came(&st.c[QUEUE_L]) + st.e.filter_dropped + st.e.gso_failed;
 	/* Packets that bypassed a root; others, too, that left since. */
-	passed = opt.parent == TC_H_ROOT ? (uint32_t)(st.packets - st.e.c.sent - st.e.l.sent) : 0;
+	passed = opt.parent == TC_H_ROOT ? (uint32_t)(st.packets - st.c[QUEUE_C].forwarded - st.c[QUEUE_L].forwarded) : 0;
 	AT_MOST(least, here + passed, "packets offered, that came or passed by");
 	/* The other thread may be between a packet and its count. */
 	AT_MOST(here, most + (alone ? 0 : 16), "packets that came, offered");
@@ -171,11 +171,11 @@ static void check_leaf(struct nl *nl, bool alone)
 		return;
 	/* In real time packets leave while the core collects the rest, which is then not of one moment. */
 	leaf_get(nl, &next);
-	if (memcmp(&next.e, &st.e, sizeof(st.e)) || memcmp(&next.q, &st.q, sizeof(st.q)) ||
+	if (memcmp(next.c, st.c, sizeof(st.c)) || memcmp(&next.q, &st.q, sizeof(st.q)) ||
 	    next.packets != st.packets || next.bytes != st.bytes)
 		return;
 	stats_check_core(&st, opt.parent == TC_H_ROOT);
-	SAME(st.packets, (uint32_t)(st.e.c.sent + st.e.l.sent + passed), "packets in all, of both queues");
+	SAME(st.packets, (uint32_t)(st.c[QUEUE_C].forwarded + st.c[QUEUE_L].forwarded + passed), "packets in all, of both queues");
 	AT_MOST(here + passed, most, "packets that came or passed by, offered");
 }
 
