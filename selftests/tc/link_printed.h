@@ -65,21 +65,10 @@ static void test_link(void)
 		  "nqb_arrived 18446744073709551615 nqb_dropped 8589934592 nqb_limit_bytes 4294967294\n",
 		  ",\"drain-rate\":5000000,\"throttled\":1099511627776,\"burst-ns\":4000000,\"ramp-min-ns\":4800000,\"ramp-max-ns\":4294967295,\"limit-pkts\":4294967295,\"effective-target-ns\":4294967295,\"nqb-arrived\":18446744073709551615,\"nqb-dropped\":8589934592,\"nqb-limit-bytes\":4294967294" },
 	};
-	static const struct {
-		__u64 rate;
-		const char *text;
-	} rates[] = {
-		{ 1, "8bit" }, { 124, "992bit" }, { 125, "1Kbit" },
-		{ 4999987, "40Mbit" }, { 4998700, "39.99Mbit" },
-		{ 125000000, "1Gbit" }, { 124999999, "1Gbit" },
-		{ 1250000000000, "10Tbit" }, { UINT64_MAX, "147573953Tbit" },
-	};
-	char name[TEXT_SIZE], want[TEXT_SIZE];
-	struct tc_dualpi2_link link = {};
-	unsigned int i, len;
-	struct queue l;
+	char name[TEXT_SIZE];
+	unsigned int i;
 
-	check(sizeof(link) == 56, "the statistics of the link have 56 bytes");
+	check(sizeof(struct tc_dualpi2_link) == 56, "the statistics of the link have 56 bytes");
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		app_begin();
 		app_add(TCA_DUALPI2_STATS_LINK, &cases[i].link,
@@ -92,6 +81,22 @@ static void test_link(void)
 		check_text(name, piece(",\"drain-rate\"", "\377"),
 			   cases[i].json);
 	}
+}
+
+static void test_link_rates(void)
+{
+	static const struct {
+		__u64 rate;
+		const char *text;
+	} rates[] = {
+		{ 1, "8bit" }, { 124, "992bit" }, { 125, "1Kbit" },
+		{ 4999987, "40Mbit" }, { 4998700, "39.99Mbit" },
+		{ 125000000, "1Gbit" }, { 124999999, "1Gbit" },
+		{ 1250000000000, "10Tbit" }, { UINT64_MAX, "147573953Tbit" },
+	};
+	struct tc_dualpi2_link link = {};
+	char want[TEXT_SIZE];
+	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(rates); i++) {
 		link.drain_rate = rates[i].rate;
@@ -102,6 +107,13 @@ static void test_link(void)
 		check_text("a drain rate is printed in the unit that suits it",
 			   piece("drain_rate", "throttled"), want);
 	}
+}
+
+static void test_link_cut(void)
+{
+	struct tc_dualpi2_link link = {};
+	unsigned int len;
+	struct queue l;
 
 	/* Cut after the drain rate, and none at all. */
 	link.drain_rate = 5000000;
@@ -156,18 +168,12 @@ static void test_dates(void)
 static void test_odd_queues(void)
 {
 	const struct tc_dualpi2_overload overload = { .start_ns = 5000000 };
-	static const char junk[40] = "\377\377\377\377\377\377\377\377";
-	char full[TEXT_SIZE], longer[sizeof(struct queue)] = {};
-	unsigned int len, head, bad = 0;
-	__u32 *size;	/* in the extension, which is aligned to 4 bytes only */
-	struct rtattr *nest;
+	unsigned int len, bad = 0;
 	struct queue c, l;
 
 	set_queues(&c, &l);
 	app_begin();
 	app_qdisc(&c, &l, &overload);
-	print_app(false);
-	memcpy(full, out, out_len + 1);
 
 	/* Cut anywhere, and each byte spoilt: the sanitizer looks on. */
 	for (len = 0; len <= RTA_PAYLOAD(app); len++) {
@@ -187,6 +193,21 @@ static void test_odd_queues(void)
 		*byte = was;
 	}
 	check(!bad, "statistics that are cut or spoilt are printed");
+}
+
+static void test_unknown_queues(void)
+{
+	const struct tc_dualpi2_overload overload = { .start_ns = 5000000 };
+	static const char junk[40] = "\377\377\377\377\377\377\377\377";
+	char full[TEXT_SIZE];
+	struct rtattr *nest;
+	struct queue c, l;
+
+	set_queues(&c, &l);
+	app_begin();
+	app_qdisc(&c, &l, &overload);
+	print_app(false);
+	memcpy(full, out, out_len + 1);
 
 	/* Unknown ones, between and within. */
 	app_begin();
@@ -204,7 +225,15 @@ static void test_odd_queues(void)
 	print_app(false);
 	check_text("unknown attributes are skipped, of two of a type the last counts",
 		   out, full);
+}
 
+static void test_queues_of_other_sizes(void)
+{
+	char longer[sizeof(struct queue)] = {};
+	struct rtattr *nest;
+	struct queue c, l;
+
+	set_queues(&c, &l);
 	/* Structs of a kernel that knows more, without the flag of a nest. */
 	app_begin();
 	nest = addattr_nest(&msg.n, MSG_SIZE, TCA_DUALPI2_STATS_C);
@@ -238,7 +267,14 @@ static void test_odd_queues(void)
 		   " arrived 810 (205 bytes) not_ect 201 ect1 202 ect0 203 ce 204\n"
 		   " presented 0 (0 bytes) forwarded 0 (0 bytes)\n"
 		   " delay of no packet yet\n");
+}
 
+static void test_queues_in_part(void)
+{
+	struct rtattr *nest;
+	struct queue c, l;
+
+	set_queues(&c, &l);
 	app_begin();
 	nest = addattr_nest(&msg.n, MSG_SIZE, TCA_DUALPI2_STATS_C);
 	app_add(TCA_DUALPI2_QUEUE_COUNTERS, &c.counters, sizeof(c.counters));
@@ -264,7 +300,15 @@ static void test_odd_queues(void)
 	addattr_nest_end(&msg.n, nest);
 	print_app(false);
 	check_text("a queue without counters is not printed", out, "");
+}
 
+static void test_extension_of_other_sizes(void)
+{
+	__u32 *size;	/* in the extension, which is aligned to 4 bytes only */
+	unsigned int head, bad = 0;
+	struct queue c, l;
+
+	set_queues(&c, &l);
 	/* A struct that is longer than ours: the attributes follow that. */
 	app_begin();
 	size = RTA_DATA(app) + TC_DUALPI2_EXT_XSTATS_OFFSET +

@@ -133,8 +133,14 @@ int main(int argc, char **argv)
 	test_delay_units();
 	test_overload();
 	test_link();
+	test_link_rates();
+	test_link_cut();
 	test_dates();
 	test_odd_queues();
+	test_unknown_queues();
+	test_queues_of_other_sizes();
+	test_queues_in_part();
+	test_extension_of_other_sizes();
 	test_recording(argc > 3 ? argv[3] : NULL);
 
 	printf("1..%u\n", passed + failed + skipped);

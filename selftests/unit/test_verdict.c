@@ -18,6 +18,8 @@
  * ends at 1/k and the left column holds.
  */
 
+#include "verdict_test.h"
+
 static const char *const verdict_profiles[] = {
 	"C_DROP", "C_MARK", "C_SCALABLE", "L_SCALABLE", "L_MARK", "L_DROP",
 	"L_UNMARKED",
@@ -93,31 +95,6 @@ static void verdict_expect(const struct verdict_case *c, double *want)
 			want[DUALPI2_PASS] -= want[i];
 	if (want[DUALPI2_PASS] < 0.000001)	/* 0, rounded */
 		want[DUALPI2_PASS] = 0;
-}
-
-/* dualpi2_verdict(), after a check that dualpi2_verdict_fast() comes to the same verdict and state, or
- * is undecided and leaves the state alone; *decided counts the former.
- */
-static enum dualpi2_verdict verdict_both(const struct dualpi2_params *p, struct dualpi2_vars *v,
-					 const struct dualpi2_packet *pkt, unsigned int *decided)
-{
-	enum dualpi2_queue queue = pkt->profile <= DUALPI2_C_SCALABLE ? DUALPI2_QUEUE_C :
-									DUALPI2_QUEUE_L;
-	struct dualpi2_vars before = *v, v_fast = *v;
-	enum dualpi2_verdict fast = dualpi2_verdict_fast(p, &v_fast, queue, pkt);
-	enum dualpi2_verdict slow = dualpi2_verdict(p, v, pkt);
-
-	if (fast == DUALPI2_UNDECIDED) {
-		CHECK(!memcmp(&v_fast, &before, sizeof(before)), "the state has changed");
-		return slow;
-	}
-	/* With drop_enqueue, the Classic queue's verdict is not asked for at dequeue. */
-	if (queue == DUALPI2_QUEUE_L || !p->drop_early) {
-		CHECK_EQ(fast, slow);
-		CHECK(!memcmp(&v_fast, v, sizeof(*v)), "another state, verdict %u", slow);
-	}
-	++*decided;
-	return slow;
 }
 
 static void verdict_check(const struct verdict_case *c, unsigned int pkts)
@@ -579,34 +556,5 @@ UNIT_TEST(verdict_exempt_packets_leave_no_debt)
 		pkt.low = false;
 		pkt.may_drop = true;
 		CHECK_EQ(dualpi2_verdict(&p, &v, &pkt), DUALPI2_PASS);
-	}
-}
-
-/* Drops are all that the fast path of a loaded link leaves to the slow one, out of overload. */
-UNIT_TEST(verdict_fast_decides_all_but_drops)
-{
-	static const enum dualpi2_profile profiles[] = {
-		DUALPI2_C_DROP, DUALPI2_C_MARK, DUALPI2_L_SCALABLE,
-	};
-	struct dualpi2_params p = UNIT_PARAMS();
-
-	for_each(profile, profiles) {
-		unsigned int decided = 0, drops = 0, marks = 0;
-		struct dualpi2_vars v = unit_vars(&p);
-
-		v.base_q32 = ONE / 10;
-		dualpi2_vars_derive(&p, &v, 0);
-		for (int n = 0; n < 10000; n++) {
-			const struct dualpi2_packet pkt = {
-				.profile = *profile, .may_drop = true, .rnd = unit_rnd(),
-				.native_ok = true, .l_pkts = 2, .delay_ns = n % 1000 * 1000,
-			};
-			enum dualpi2_verdict verdict = verdict_both(&p, &v, &pkt, &decided);
-
-			drops += verdict == DUALPI2_DROP_AQM;
-			marks += verdict > DUALPI2_PASS && verdict < DUALPI2_DROP_AQM;
-		}
-		CHECK_EQ(decided, 10000 - drops);
-		CHECK(drops + marks > 90, "%u drops, %u marks", drops, marks);
 	}
 }

@@ -264,6 +264,25 @@ static void gen_filter(int slot)
 	nest_end(opts);
 }
 
+/* Replaces the message by one from the corpus; half of the time sent to this place. */
+static void take_from_corpus(int slot)
+{
+	const struct step *step = &corpus.steps[rnd(corpus.count)];
+
+	if (step->kind != STEP_NL || step->type < RTM_NEWQDISC ||
+	    step->type > RTM_GETTFILTER)
+		return;
+	m.type = step->type;
+	m.flags = step->flags;
+	m.len = step->len;
+	memcpy(m.data, corpus.bytes + step->at, step->len);
+	if (m.len >= 20 && chance(500)) {
+		*(int *)(m.data + 4) = IFINDEX + slots[slot].dev;
+		*(uint32_t *)(m.data + 8) = handle_of(slot);
+		*(uint32_t *)(m.data + 12) = slots[slot].clid;
+	}
+}
+
 /* Changes some bytes of the message, or of one from the corpus. */
 static void mutate(int slot)
 {
@@ -273,23 +292,8 @@ static void mutate(int slot)
 	};
 	uint32_t n = 1 + rnd(chance(700) ? 3 : 16), i;
 
-	if (corpus.count && chance(500)) {
-		const struct step *step = &corpus.steps[rnd(corpus.count)];
-
-		if (step->kind == STEP_NL && step->type >= RTM_NEWQDISC &&
-		    step->type <= RTM_GETTFILTER) {
-			m.type = step->type;
-			m.flags = step->flags;
-			m.len = step->len;
-			memcpy(m.data, corpus.bytes + step->at, step->len);
-			/* To this place, as often as to where it was sent. */
-			if (m.len >= 20 && chance(500)) {
-				*(int *)(m.data + 4) = IFINDEX + slots[slot].dev;
-				*(uint32_t *)(m.data + 8) = handle_of(slot);
-				*(uint32_t *)(m.data + 12) = slots[slot].clid;
-			}
-		}
-	}
+	if (corpus.count && chance(500))
+		take_from_corpus(slot);
 	if (chance(200))
 		return;
 	for (i = 0; i < n && m.len > 4; i++) {

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* dualpi2_verdict_fast(), the verdict of the fast path on a loaded link. */
+
+#include "verdict_test.h"
+
+/* Drops are all that the fast path of a loaded link leaves to the slow one, out of overload. */
+UNIT_TEST(verdict_fast_decides_all_but_drops)
+{
+	static const enum dualpi2_profile profiles[] = {
+		DUALPI2_C_DROP, DUALPI2_C_MARK, DUALPI2_L_SCALABLE,
+	};
+	struct dualpi2_params p = UNIT_PARAMS();
+
+	for_each(profile, profiles) {
+		unsigned int decided = 0, drops = 0, marks = 0;
+		struct dualpi2_vars v = unit_vars(&p);
+
+		v.base_q32 = ONE / 10;
+		dualpi2_vars_derive(&p, &v, 0);
+		for (int n = 0; n < 10000; n++) {
+			const struct dualpi2_packet pkt = {
+				.profile = *profile, .may_drop = true, .rnd = unit_rnd(),
+				.native_ok = true, .l_pkts = 2, .delay_ns = n % 1000 * 1000,
+			};
+			enum dualpi2_verdict verdict = verdict_both(&p, &v, &pkt, &decided);
+
+			drops += verdict == DUALPI2_DROP_AQM;
+			marks += verdict > DUALPI2_PASS && verdict < DUALPI2_DROP_AQM;
+		}
+		CHECK_EQ(decided, 10000 - drops);
+		CHECK(drops + marks > 90, "%u drops, %u marks", drops, marks);
+	}
+}
