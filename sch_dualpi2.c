@@ -542,9 +542,9 @@ static __always_inline u64 dualpi2_wire_bytes(const struct dualpi2_sched_data *q
  * the link; one that a change of the limits or a reset purges is not charged for.
  */
 static void dualpi2_charge_drop(struct dualpi2_sched_data *q,
-			      struct dualpi2_fifo *fifo,
-			      const struct sk_buff *skb,
-			      enum dualpi2_drop cause)
+				struct dualpi2_fifo *fifo,
+				const struct sk_buff *skb,
+				enum dualpi2_drop cause)
 {
 	dualpi2_account_drop(&fifo->stats, skb, cause);
 	dualpi2_clock_drop(&q->params.link, &q->clock,

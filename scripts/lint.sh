@@ -157,7 +157,7 @@ checkpatch() {
 	mapfile -t list < <(files '*/dualpi2_options.h' iproute2-patch/tc/q_dualpi2.c)
 	checkpatch_of "$kernels,COMPLEX_MACRO,MACRO_ARG_UNUSED,MULTISTATEMENT_MACRO_USE_DO_WHILE,TRAILING_SEMICOLON" "${list[@]}"
 	mapfile -t list < <(files 'selftests/tc/*.c' 'extra/*/test_*.c' 'extra/*/*_test.c' 'extra/*/unit/*' 'selftests/*.[ch]')
-	checkpatch_of "$kernels,PREFER_KERNEL_TYPES,PREFER_DEFINED_ATTRIBUTE_MACRO,STRCPY,NEW_TYPEDEFS,VOLATILE,LONG_LINE,LONG_LINE_STRING,SPLIT_STRING,LINE_SPACING,SUSPECT_CODE_INDENT,UNNECESSARY_PARENTHESES,MULTISTATEMENT_MACRO_USE_DO_WHILE,MACRO_ARG_UNUSED" "${list[@]}"
+	checkpatch_of "$kernels,PREFER_KERNEL_TYPES,PREFER_DEFINED_ATTRIBUTE_MACRO,STRCPY,NEW_TYPEDEFS,VOLATILE,LONG_LINE,LONG_LINE_STRING,SPLIT_STRING,LINE_SPACING,SUSPECT_CODE_INDENT,UNNECESSARY_PARENTHESES,MULTISTATEMENT_MACRO_USE_DO_WHILE,MACRO_ARG_UNUSED,COMPLEX_MACRO" "${list[@]}"
 }
 # The words: ECT is a codepoint, CoNEXT a conference, bu and TE are macros of the man page, parms of the kernel's ABI, an OLT ends fibres.
 spelling() { files | grep -vE '^LICENSES/|/corpus/|\.png$' | xargs codespell -L ect,conext,bu,te,olt,parms; }

@@ -89,7 +89,7 @@ static inline void dualpi2_burst_close(struct dualpi2_burst *b)
  * dualpi2_burst_next().
  */
 static inline bool dualpi2_burst_continues(struct dualpi2_burst *b, u32 bytes,
-					 u64 now_ns)
+					   u64 now_ns)
 {
 	if (!b->ns_per_byte_q20)
 		return true;
@@ -113,7 +113,7 @@ static inline bool dualpi2_burst_continues(struct dualpi2_burst *b, u32 bytes,
  * @now_ns: time
  */
 static inline void dualpi2_burst_next(struct dualpi2_burst *b, u32 bytes,
-					u64 now_ns)
+				      u64 now_ns)
 {
 	if (dualpi2_burst_continues(b, bytes, now_ns))
 		return;

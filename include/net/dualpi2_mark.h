@@ -89,9 +89,9 @@ static inline u64 dualpi2_over_k_square_q32(const struct dualpi2_params *p,
  * other.  In the Classic queue it is so, too, where signals are given on arrival.
  */
 static inline bool dualpi2_no_signal(const struct dualpi2_params *p,
-				    const struct dualpi2_vars *v,
-				    enum dualpi2_queue queue, u64 sojourn_ns,
-				    u64 left_bytes)
+				     const struct dualpi2_vars *v,
+				     enum dualpi2_queue queue, u64 sojourn_ns,
+				     u64 left_bytes)
 {
 	u64 no_signal_below_ns = v->no_signal_below_ns[queue];
 

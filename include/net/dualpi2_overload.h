@@ -176,7 +176,7 @@ static inline void dualpi2_report_change(const struct dualpi2_params *from,
 	if (!from->report_ns)
 		dualpi2_report_next(from, v, now_ns, &report);
 	v->report.silent_until_ns = min_t(u64, v->report.silent_until_ns,
-					 now_ns + to->report_ns);
+					  now_ns + to->report_ns);
 }
 
 /**

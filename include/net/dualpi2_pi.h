@@ -31,7 +31,7 @@
  * native one up to the begin of the ramp.
  */
 static inline void dualpi2_set_no_signal(const struct dualpi2_params *p,
-				     struct dualpi2_vars *v)
+					 struct dualpi2_vars *v)
 {
 	u32 silent_ns = min_t(u32, v->ramp.min_ns, v->shared_ramp.min_ns);
 

@@ -75,7 +75,7 @@ UNIT_TEST(verdict_is_quiet_to_the_begin_of_the_ramp)
 	v = unit_vars(&p);
 	CHECK(dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 0, p.shared_ramp.min_ns / 1000), "behind");
 	CHECK(!dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_L, 0,
-				p.shared_ramp.min_ns / 1000 + 1), "behind");
+				 p.shared_ramp.min_ns / 1000 + 1), "behind");
 	CHECK(dualpi2_no_signal(&p, &v, DUALPI2_QUEUE_C, 0, 1ULL << 40), "C");
 	cfg.drop_early = true;
 	p = unit_params(&cfg);
