@@ -3,15 +3,15 @@
  * dualpi2: Dual Queue Coupled AQM (RFC 9332) for L4S and Classic traffic.
  *
  * This file binds the algorithm to the kernel: classification, the two queues,
- * accounts, netlink.  It owns the clock and the random numbers.  What is decided,
- * and by which formula, is in include/net/dualpi2.h, how a packet is read and
- * marked in include/qdisc/packet.h.
+ * statistics, netlink.  It owns the clock and the random numbers.  Decisions and their
+ * formulas are in include/net/dualpi2*.h; include/qdisc/packet.h reads and marks
+ * packets.
  *
  * There is no timer.  The PI controller is updated by the first dequeue after
  * tupdate, and makes up for idle time at the first enqueue into empty queues,
- * so that an idle instance wakes no processor.  Only in overload, and until it
- * has been reported, a work looks at it about once a second; and while packets
- * wait for the shaper, a watchdog is set for the next one.
+ * so that an idle instance wakes no processor.  In overload, and until it has been
+ * reported, a work runs about once a second.  While the shaper delays packets, a
+ * watchdog is armed for the next one.
  *
  * Packet path:
  *
@@ -114,13 +114,11 @@ enum dualpi2_drop {
 	DUALPI2_ADMITTED = DUALPI2_DROPS
 };
 
-/* Account of one queue.  What the packet path need not count follows from this:
- * see dualpi2_counters().
- */
+/* Statistics of one queue.  dualpi2_counters() derives the others from these. */
 struct dualpi2_queue_stats {
 	u64 arrived[DUALPI2_ECN_CE + 1];	/* by codepoint */
-	struct dualpi2_delay delay;	/* of what was forwarded */
-	u64 forwarded_before;	/* packets of histograms before this one */
+	struct dualpi2_delay delay;	/* of forwarded packets */
+	u64 forwarded_before;	/* packets in earlier histograms */
 	u64 marked[DUALPI2_DROP_AQM];	/* by verdict */
 	u64 dropped[DUALPI2_DROPS][2];	/* Not-ECT, ECT */
 	u64 dropped_bytes[DUALPI2_DROPS];
@@ -128,13 +126,14 @@ struct dualpi2_queue_stats {
 
 struct dualpi2_fifo {
 	struct qdisc_skb_head list;
-	u64 bytes_in;		/* that were queued */
-	u64 bytes_out;		/* that left the queue, by whatever way */
+	u64 bytes_in;		/* queued */
+	u64 bytes_out;		/* forwarded, dropped or purged */
 	struct dualpi2_queue_stats stats;
 };
 
-/* What most packets need is in as few cache lines as can be: up to vars.credit_start
- * two, and two of the packet's queue with its bucket's; docs/DESIGN.md has a table.
+/* The fast path reads and writes as few cache lines as possible: two up to
+ * vars.credit_start, two of the packet's queue and one of its histogram bucket;
+ * docs/DESIGN.md has a table.
  */
 struct dualpi2_sched_data {
 	/* dualpi2_cb.flags of a packet whose codepoint alone decides. */
@@ -180,7 +179,7 @@ struct dualpi2_sched_data {
 	struct tcf_block *block;
 };
 
-/* Where kernels have no debugging in their locks. */
+/* For kernels without debugging fields in their locks. */
 #define DUALPI2_LAYOUT(_holds)						\
 	static_assert(sizeof(long) < 8 || sizeof(spinlock_t) > 4 || (_holds))
 DUALPI2_LAYOUT(offsetofend(struct dualpi2_sched_data, vars.credit_start) <= 128);
@@ -192,7 +191,7 @@ static const struct genl_multicast_group dualpi2_genl_groups[] = {
 	{ .name = DUALPI2_GENL_GROUP },
 };
 
-/* It has no commands: there is only to listen. */
+/* The family has no commands, only notifications. */
 static struct genl_family dualpi2_genl_family __ro_after_init = {
 	.name		= DUALPI2_GENL_NAME,
 	.version	= DUALPI2_GENL_VERSION,
@@ -222,7 +221,7 @@ static enum dualpi2_queue dualpi2_queue_of(const struct dualpi2_cb *cb)
 	return (cb->flags & DUALPI2_CB_L) ? DUALPI2_QUEUE_L : DUALPI2_QUEUE_C;
 }
 
-/* For the packet path: compilers would work out the address of each member. */
+/* Otherwise compilers compute the address of each member. */
 static struct dualpi2_fifo *dualpi2_fifo_of(struct dualpi2_sched_data *q,
 					    enum dualpi2_queue queue)
 {
@@ -249,13 +248,13 @@ static void dualpi2_update_watermarks(struct dualpi2_sched_data *q)
 	q->mem_watermark = min(q->memory_limit, q->max_memory_used);
 }
 
-/* Time of a byte on the link: the shaper's, or as it was seen; 0: not yet. */
+/* Time of a byte on the link: the shaper's, or the observed one; 0: not known. */
 static u64 dualpi2_ns_per_byte(const struct dualpi2_sched_data *q)
 {
 	return q->params.link.ns_per_byte_q20 ?: q->drain.ns_per_byte_q20;
 }
 
-/* Bring up to date what depends on the device's MTU and on the link's rate. */
+/* Recompute what depends on the device's MTU and on the link's rate. */
 static void dualpi2_refresh_limits(struct Qdisc *sch)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
@@ -300,7 +299,7 @@ static u64 dualpi2_head_age_ns(const struct dualpi2_fifo *fifo, u64 now_ns)
 	return skb ? dualpi2_sojourn(skb, now_ns) : 0;
 }
 
-/* The bits that the next decision may draw on. */
+/* Random bits for the next verdict; the time, if signals are spaced evenly. */
 static u64 dualpi2_decision_bits(struct dualpi2_sched_data *q, u64 now_ns)
 {
 	if (q->params.random)
@@ -309,11 +308,11 @@ static u64 dualpi2_decision_bits(struct dualpi2_sched_data *q, u64 now_ns)
 	return now_ns << 32 | (u32)now_ns;
 }
 
-/* What skb->priority or a filter says of a packet (RFC 9331 5.4: before the ECN
- * field does).
+/* The class that skb->priority or a filter selects (RFC 9331 5.4: they take precedence
+ * over the ECN field).
  *
- * Return: enum dualpi2_class, or a negative number if a filter disposed of it;
- * *ret is then what enqueue returns.
+ * Return: enum dualpi2_class, or a negative number if a filter took the packet; *ret
+ * is then what enqueue returns.
  */
 static int dualpi2_class_of(struct sk_buff *skb, struct Qdisc *sch, int *ret)
 {
@@ -368,16 +367,16 @@ static void dualpi2_update_fast_path(struct dualpi2_sched_data *q)
 		q->dequeue_slow_flags &= ~DUALPI2_SLOW_SHAPED;
 }
 
-/* With exact timers the shaper has little to catch up on. */
+/* With high-resolution timers the shaper catches up on 1 ms instead of 10 ms. */
 static void dualpi2_set_late(struct dualpi2_params *params)
 {
 	if (hrtimer_resolution <= DUALPI2_LATE_EXACT_NS)
 		params->link.late_max_ns = DUALPI2_LATE_EXACT_NS;
 }
 
-/* Whether the core may send a packet that finds empty queues past them.  Filters
- * have to see each one; the core itself ends this when one is added.  It asks root
- * qdiscs and the children of mq alone.
+/* May the core bypass empty queues?  Not with filters, which must see each packet;
+ * the core clears the flag when a filter is added.  It reads the flag of root qdiscs
+ * and of the children of mq only.
  */
 static void dualpi2_set_bypass(struct Qdisc *sch)
 {
@@ -426,7 +425,7 @@ static int dualpi2_classify(struct sk_buff *skb, struct Qdisc *sch, int *ret)
 	if (class < 0)
 		return class;
 
-	/* A filter's action may have changed the packet, so look afterwards. */
+	/* After the filters, because an action may have changed the packet. */
 	dsfield = dualpi2_read_dsfield(skb, &cb);
 	if (dsfield < 0)
 		q->unparsed++;
@@ -459,8 +458,8 @@ static bool dualpi2_is_empty(const struct dualpi2_sched_data *q)
 	       !q->fifo[DUALPI2_QUEUE_L].list.head;
 }
 
-/* No packet is queued, nor is one out of its queue for a parent to peek at.  What
- * the device gave back was sent, or went past empty queues.
+/* No packet is queued, and none is held for a parent that has peeked.  A requeued
+ * packet does not count: it has been dequeued, or has bypassed empty queues.
  */
 static bool dualpi2_is_idle(struct Qdisc *sch)
 {
@@ -499,7 +498,7 @@ static void dualpi2_account_drop(struct dualpi2_queue_stats *stats,
 	stats->dropped_bytes[cause] += qdisc_pkt_len(skb);
 }
 
-/* Headers that each part of a GSO packet has, from the IP header on. */
+/* Bytes of headers that each segment of a GSO packet has, from the IP header on. */
 static noinline u32 dualpi2_gso_header_bytes(const struct sk_buff *skb)
 {
 	int offset = skb->encapsulation ? skb_inner_transport_offset(skb) :
@@ -1476,7 +1475,7 @@ static int dualpi2_parse(struct nlattr *opt, struct dualpi2_config *cfg,
 			return err;
 		if (ext_seen & BIT(TCA_DUALPI2_EXT_RAMP_US))
 			cfg->ramp_is_set = true;
-		/* Who says what the link adds wants it to count. */
+		/* overhead or mpu without a framing implies noatm. */
 		if ((ext_seen & (BIT(TCA_DUALPI2_EXT_OVERHEAD) |
 				 BIT(TCA_DUALPI2_EXT_MPU))) &&
 		    !(ext_seen & BIT(TCA_DUALPI2_EXT_FRAMING)) &&
@@ -1493,9 +1492,8 @@ static int dualpi2_parse(struct nlattr *opt, struct dualpi2_config *cfg,
 	return 0;
 }
 
-/* Drop what is beyond the limits, oldest Classic packets first.  A packet that
- * a parent has peeked at or that the device gave back is on its way and stays.
- * Called with the tree locked.
+/* Drop packets beyond the limits, oldest Classic packets first.  A packet that a
+ * parent has peeked at, or that was requeued, stays.  Called with the tree locked.
  */
 static void dualpi2_trim(struct Qdisc *sch)
 {
@@ -1529,8 +1527,8 @@ static void dualpi2_trim(struct Qdisc *sch)
 	qdisc_tree_reduce_backlog(sch, dropped, dropped_bytes);
 }
 
-/* Bring a qdisc that has been idle up to date, and return the time.  Called with
- * the tree locked.  An overload that is over is left for the work to find.
+/* Make up for PI updates of an idle qdisc, and return the time.  The work reports the
+ * end of an overload.  Called with the tree locked.
  */
 static u64 dualpi2_catch_up(struct Qdisc *sch)
 {
@@ -1566,9 +1564,7 @@ static int dualpi2_put_report(struct sk_buff *msg, const struct Qdisc *sch,
 	return 0;
 }
 
-/* Tell whoever listens.  One that finds no memory is lost, as is one that finds
- * nobody listening.
- */
+/* Send a report to all listeners.  It is lost if there is no memory. */
 static void dualpi2_send_report(const struct Qdisc *sch,
 				enum dualpi2_report kind,
 				const struct dualpi2_overload_report *report,
@@ -1587,8 +1583,8 @@ static void dualpi2_send_report(const struct Qdisc *sch,
 				msg, 0, 0, GFP_KERNEL);
 }
 
-/* Report overload.  It also finds out that one is over because no more packets
- * come.  destroy waits for its end.
+/* Report overload, also the end of one because no more packets arrive.  destroy
+ * waits for the work.
  */
 static void dualpi2_report_work(struct work_struct *work)
 {
@@ -1611,7 +1607,7 @@ static void dualpi2_report_work(struct work_struct *work)
 	if (kind != DUALPI2_REPORT_NONE)
 		q->reports++;
 	wait_ns = dualpi2_report_wait_ns(&q->params, &q->vars, now_ns);
-	/* Under the lock, so that dualpi2_kick_report() has the last word. */
+	/* Under the lock, so that it does not undo dualpi2_kick_report(). */
 	if (wait_ns)
 		schedule_delayed_work(&q->report_work,
 				      nsecs_to_jiffies(wait_ns) + 1);
@@ -1623,7 +1619,7 @@ static void dualpi2_report_work(struct work_struct *work)
 		dualpi2_send_report(sch, kind, &report, now_ns);
 }
 
-/* New edges begin new histograms. */
+/* A new bucket width begins a new histogram. */
 static void dualpi2_set_bucket_widths(struct dualpi2_sched_data *q)
 {
 	const u8 shift[DUALPI2_QUEUES] = {
@@ -1642,7 +1638,7 @@ static void dualpi2_set_bucket_widths(struct dualpi2_sched_data *q)
 	}
 }
 
-/* Some parents take a child with packets that sends none for broken. */
+/* Some parents WARN about a child that has a backlog and returns no packet. */
 static void dualpi2_warn_of_parent(const struct Qdisc *sch,
 				   const struct dualpi2_config *cfg,
 				   struct netlink_ext_ack *extack)
@@ -1693,7 +1689,7 @@ static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
 	dualpi2_trim(sch);
 	if (!sch->q.qlen)
 		q->vars.credit = q->vars.credit_start;
-	/* It may be set for a time that is no longer to be waited for. */
+	/* The next packet may now be allowed earlier. */
 	if (hrtimer_is_queued(&q->watchdog.timer))
 		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next_ns);
 	sch_tree_unlock(sch);
@@ -1707,7 +1703,7 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	int err;
 
-	/* Before anything that can fail: destroy is called then. */
+	/* Before anything that can fail, because destroy is called then. */
 	INIT_DELAYED_WORK(&q->report_work, dualpi2_report_work);
 	spin_lock_init(&q->report_lock);
 	dualpi2_compat_init(sch);
@@ -1731,8 +1727,8 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 	return 0;
 }
 
-/* Empty the queues and forget the state; counters go on.  What a parent peeked
- * at is the core's to purge.
+/* Empty the queues and reset the state; counters continue.  The core purges a packet
+ * that a parent has peeked at.
  */
 static void dualpi2_reset(struct Qdisc *sch)
 {
@@ -1825,7 +1821,7 @@ static u64 dualpi2_dropped(const struct dualpi2_queue_stats *stats,
 	return stats->dropped[cause][0] + stats->dropped[cause][1];
 }
 
-/* What is not counted packet by packet follows from what is. */
+/* Counters as reported; those that are not kept are derived. */
 static void dualpi2_counters(const struct dualpi2_sched_data *q,
 			     enum dualpi2_queue queue,
 			     struct tc_dualpi2_counters *c)
@@ -1897,7 +1893,7 @@ static u32 dualpi2_marks(const struct dualpi2_queue_stats *stats)
 	       stats->marked[DUALPI2_MARK_NATIVE];
 }
 
-/* What goes before the attributes, at fixed offsets. */
+/* The structs before the attributes, at fixed offsets. */
 static void dualpi2_xstats(const struct dualpi2_sched_data *q, u64 now_ns,
 			   struct tc_dualpi2_xstats *x,
 			   struct tc_dualpi2_ext_xstats *ext)
@@ -1961,7 +1957,7 @@ static int dualpi2_put_hist(struct sk_buff *skb, const struct dualpi2_delay *d)
 	for (i = 0; i < buckets; i++) {
 		u64 packets = dualpi2_delay_bucket(d, i);
 
-		/* It need not be aligned. */
+		/* The attribute need not be aligned. */
 		memcpy(nla_data(attr) + i * sizeof(packets), &packets,
 		       sizeof(packets));
 	}
@@ -2057,7 +2053,7 @@ static int dualpi2_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	app = nla_nest_start_noflag(d->skb, TCA_STATS_APP);
 	if (!app)
 		return -1;
-	/* Locked, so that all counters are of one moment. */
+	/* Locked, so that the counters are consistent. */
 	sch_tree_lock(sch);
 	now_ns = dualpi2_catch_up(sch);
 	err = dualpi2_put_xstats(d->skb, q, now_ns) ||
@@ -2066,7 +2062,7 @@ static int dualpi2_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	      dualpi2_put_overload(d->skb, q, now_ns) ||
 	      dualpi2_put_link(d->skb, q);
 	sch_tree_unlock(sch);
-	/* The caller takes back all of a message that has no room. */
+	/* The caller cancels a message that is too long. */
 	if (err)
 		return -1;
 	nla_nest_end(d->skb, app);
@@ -2150,7 +2146,7 @@ static int dualpi2_dump_class_stats(struct Qdisc *sch, unsigned long cl,
 	return 0;
 }
 
-/* Each queue once, by the name that it has as a class. */
+/* Each queue once, as the class that it is. */
 static void dualpi2_walk(struct Qdisc *sch, struct qdisc_walker *arg)
 {
 	static const unsigned long classes[] = {
