@@ -31,7 +31,7 @@
  *   - its DSCP is not NQB, and it is not GSO to be split;
  *   - no watermark is reached, and no PI update is due;
  * and at dequeue if
- *   - no PI update is due, and nobody traces;
+ *   - no PI update is due, and the tracepoint is off;
  *   - it is neither NQB nor GSO (DUALPI2_STAMP_NEEDS_SLOW);
  *   - p' is 0 and the L4S ramp begins beyond its delay (dequeue_fast), or
  *     dualpi2_verdict_fast() passes or marks it (dequeue_loaded).
@@ -550,8 +550,8 @@ static void dualpi2_charge_drop(struct dualpi2_sched_data *q,
 			   dualpi2_wire_bytes(q, skb, true));
 }
 
-/* Inline, and without a pointer to what the decision was based on: so that it can
- * stay in registers while nobody listens.
+/* Inline, and without a pointer to struct dualpi2_packet, so that its members stay in
+ * registers while the tracepoint is off.
  */
 static __always_inline void
 dualpi2_trace(struct Qdisc *sch, const struct sk_buff *skb, u64 sojourn_ns,

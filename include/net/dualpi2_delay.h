@@ -66,7 +66,7 @@ static inline u8 dualpi2_hist_shift(u32 us)
 }
 
 /**
- * dualpi2_delay_init() - begin a histogram anew
+ * dualpi2_delay_init() - an empty histogram
  * @d: histogram; zero when it is the first time
  * @shift: from dualpi2_hist_shift()
  */

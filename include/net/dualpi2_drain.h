@@ -69,7 +69,7 @@ static inline void dualpi2_drain_sent(struct dualpi2_drain *d, u32 bytes,
 }
 
 /**
- * dualpi2_drain_update() - the rate anew, at an update of the controller
+ * dualpi2_drain_update() - update the rate, at each PI update
  * @d: state
  * @now_ns: time; of a packet that leaves, if @d is of a busy link
  *

@@ -46,10 +46,10 @@ enum dualpi2_verdict {
  * @may_drop: another packet is queued behind this one; the last one is never
  *	dropped, or a parent would see its child run empty inside its dequeue
  * @l_pkts: packets in the L4S queue, this one included
- * @delay_ns: what the native marker goes by: the time that the packet spent in the
- *	queue, or that of those behind it where the rate is known
- * @rnd: for random signals 64 uniform random bits; else any number, best one
- *	that changes from packet to packet, such as the time
+ * @delay_ns: input of the native marker: the packet's sojourn time, or with a shaper
+ *	the time that the packets behind it take on the link
+ * @rnd: for random signals 64 uniform random bits; otherwise any value, used only to
+ *	perturb the dither
  */
 struct dualpi2_packet {
 	enum dualpi2_profile profile;
@@ -85,7 +85,7 @@ static inline u64 dualpi2_over_k_square_q32(const struct dualpi2_params *p,
  * @left_bytes: what it leaves behind in that queue
  *
  * Then dualpi2_verdict() would pass it, whatever else there is to know of it, and
- * need not be asked.  With a shaper the native marker goes by the one delay or the
+ * need not be asked.  With a shaper the native marker's input is the one delay or the
  * other.  In the Classic queue it is so, too, where signals are given on arrival.
  */
 static inline bool dualpi2_no_signal(const struct dualpi2_params *p,

@@ -29,7 +29,7 @@
  */
 #define DUALPI2_OVERLOAD_HOLD		8U
 
-/* What is to be told of an overload. */
+/* Kinds of reports. */
 enum dualpi2_report {
 	DUALPI2_REPORT_NONE,
 	DUALPI2_REPORT_BEGIN,
@@ -198,7 +198,7 @@ static inline u64 dualpi2_report_wait_ns(const struct dualpi2_params *p,
 		return 0;
 	if (now_ns < silent_until_ns)
 		return silent_until_ns - now_ns;
-	/* A queue that has become empty tells nobody: it is to be looked at. */
+	/* A queue that has become empty triggers nothing, so check again. */
 	return min_t(u64, p->report_ns, DUALPI2_NS_PER_SEC);
 }
 

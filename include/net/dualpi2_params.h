@@ -24,9 +24,9 @@
 #define DUALPI2_LIMIT_PKTS_LEAST	1000U
 #define DUALPI2_MEMORY_PAIRS_LEAST	256U
 
-/* With the rate known, the ramp is at this part of itself while Classic packets
- * wait: then it is they who keep the link busy, and L4S need not (docs/DESIGN.md
- * has what others lead to).
+/* If the link rate is known, scale the ramp to 60 % while Classic has a backlog.  The
+ * Classic backlog keeps the link utilized, so the L4S queue can be shorter
+ * (docs/DESIGN.md compares other values).
  */
 #define DUALPI2_SHARED_PCT		60U
 
@@ -160,7 +160,7 @@ struct dualpi2_ramp {
 };
 
 /**
- * struct dualpi2_params - the knobs as the packet path wants them
+ * struct dualpi2_params - the options in the units of the packet path
  * @ramp: native marker where no bursts are to be tolerated
  * @shared_ramp: the same while Classic packets wait, too
  * @link: the link
@@ -216,7 +216,7 @@ static inline void dualpi2_config_init(struct dualpi2_config *cfg)
 }
 
 /**
- * dualpi2_ramp_us() - width of the native marker's ramp, where it goes by delay
+ * dualpi2_ramp_us() - width of the native marker's ramp, for a threshold in time
  * @cfg: knobs
  *
  * Return: microseconds, 0 for a step.

@@ -75,7 +75,7 @@ static inline void dualpi2_vars_derive(const struct dualpi2_params *p,
 }
 
 /**
- * dualpi2_vars_init() - begin anew, also at reset
+ * dualpi2_vars_init() - the initial state, also at reset
  * @p: parameters
  * @v: state; the account of overloads and the effective target are kept, an
  *	overload under way ends

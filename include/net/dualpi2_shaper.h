@@ -15,15 +15,15 @@
 #define DUALPI2_LATE_MAX_NS		(10ULL * DUALPI2_NS_PER_MS)
 #define DUALPI2_LATE_EXACT_NS		(1ULL * DUALPI2_NS_PER_MS)
 
-/* What drops owe the link in ingress mode, at most: senders have answered after
- * this time, or do not.
+/* Upper bound on the link time charged for drops in ingress mode.  A responsive
+ * sender slows down within 100 ms.
  */
 #define DUALPI2_DEBT_MAX_NS		(100ULL * DUALPI2_NS_PER_MS)
 
 /**
  * struct dualpi2_clock - state of the shaper; all zero before its first packet
  * @next_ns: no packet leaves before; 0 without a shaper
- * @debt_ns: time of the link that dropped packets took, not yet paid
+ * @debt_ns: link time charged for dropped packets, not yet repaid
  * @frac_q20: part of a nanosecond to be added to the next packet's time
  */
 struct dualpi2_clock {
@@ -86,9 +86,9 @@ static inline void dualpi2_clock_start(const struct dualpi2_link *link,
  * @bytes: length on the link; beyond DUALPI2_LINK_BYTES_MAX it counts as this
  * @now_ns: time
  *
- * What is owed for dropped packets is paid by those that leave, each as much as
- * half of its own time at most, so that two thirds of the rate are always for
- * these: where senders do not answer, drops would otherwise lead to more drops.
+ * In ingress mode dropped packets leave a debt of link time.  Later packets repay it,
+ * each at most half of its own time, so that they always get two thirds of the rate:
+ * with unresponsive senders, drops would otherwise cause more drops.
  */
 static inline void dualpi2_clock_send(const struct dualpi2_link *link,
 				      struct dualpi2_clock *c, u64 bytes,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Tracepoint of the dualpi2 qdisc: every decision of the AQM about a packet.
- * While nobody listens it is a no-op.
+ * While it is off it is a no-op.
  *
  *	echo 1 >/sys/kernel/tracing/events/dualpi2/dualpi2_verdict/enable
  */
