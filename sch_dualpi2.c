@@ -605,7 +605,7 @@ static bool dualpi2_aqm_enqueue(struct Qdisc *sch, struct sk_buff *skb,
 	};
 	enum dualpi2_verdict verdict;
 
-	verdict = dualpi2_verdict(&q->params, &q->vars, &pkt);
+	verdict = dualpi2_c_verdict(&q->params, &q->vars, &pkt);
 	dualpi2_trace(sch, skb, 0, verdict);
 	if (verdict >= DUALPI2_DROP_AQM)
 		return true;
@@ -1038,7 +1038,7 @@ dualpi2_packet(const struct dualpi2_sched_data *q, const struct sk_buff *skb,
 	if (shaped && dualpi2_clock_is_cause(link, &q->clock, now_ns)) {
 		left_bytes = dualpi2_fifo_bytes(fifo) - qdisc_pkt_len(skb);
 		/* The product is below 2^62. */
-		pkt.delay_ns = fast || left_bytes <= DUALPI2_LINK_BYTES_MAX ?
+		pkt.delay_ns = fast ?
 			       left_bytes * link->ns_per_byte_q20 >> 20 :
 			       dualpi2_drain_ns(q, left_bytes);
 		pkt.native_ok = dualpi2_native_ok(&q->params, pkt.l_pkts);
@@ -1162,12 +1162,12 @@ dualpi2_verify_dequeue(struct Qdisc *sch, const struct sk_buff *skb,
 		pkt = dualpi2_packet(q, skb, DUALPI2_QUEUE_L, c, true, false,
 				     dualpi2_sojourn(skb, now_ns), now_ns);
 		pkt.rnd = now_ns << 32;
-		verdict = dualpi2_verdict(&q->params, &vars, &pkt);
+		verdict = dualpi2_l_verdict(&q->params, &vars, &pkt);
 	} else if (!q->params.drop_early) {
 		pkt = dualpi2_packet(q, skb, DUALPI2_QUEUE_C, l, true, false,
 				     dualpi2_sojourn(skb, now_ns), now_ns);
 		pkt.rnd = now_ns << 32;
-		verdict = dualpi2_verdict(&q->params, &vars, &pkt);
+		verdict = dualpi2_c_verdict(&q->params, &vars, &pkt);
 	}
 	WARN_ONCE(verdict != fast || memcmp(&vars, &q->vars, sizeof(vars)) ||
 		  queue != dualpi2_sched_pick(&q->vars, c, l) ||

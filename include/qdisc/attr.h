@@ -93,6 +93,7 @@ static inline int dualpi2_parse_attr(const struct nlattr *attr,
 				     const struct dualpi2_attr_spec *spec,
 				     void *cfg, struct netlink_ext_ack *extack)
 {
+	bool is_signed = spec->len == sizeof(s32) && spec->min < 0;
 	void *to = cfg + spec->offset;
 	bool in_range;
 	u64 value;
@@ -104,11 +105,11 @@ static inline int dualpi2_parse_attr(const struct nlattr *attr,
 	else if (spec->len == sizeof(u8))
 		value = nla_get_u8(attr);
 	else
-		value = spec->min < 0 ? (u64)nla_get_s32(attr) :
-					nla_get_u32(attr);
-	if (!spec->range)
+		value = is_signed ? (u64)nla_get_s32(attr) : nla_get_u32(attr);
+	/* A set of bits has no range. */
+	if (spec->len == sizeof(u64) && !spec->range)
 		in_range = true;
-	else if (spec->min < 0)
+	else if (is_signed)
 		in_range = (s64)value >= spec->min && (s64)value <= spec->max;
 	else
 		in_range = (value >= (u64)spec->min &&

@@ -46,10 +46,10 @@ NOT_HERE = ("high[bucket]++;", "kind = dualpi2_report_next(&q->params, &q->vars,
             "if (b->sum_bytes >= DUALPI2_BURSTS_BYTES_MAX)", "return dualpi2_link_bytes(link, ip_bytes);",
             "if (offset < 0 || offset > U16_MAX)", "hash_for_each_possible_rcu(dev->qdisc_hash,",
             'if (parent && (!strcmp(parent->ops->id, "qfq")')
-# Functions of sch_dualpi2.c that no packet reaches.
-CONTROL = re.compile(r"^dualpi2_(change|init|destroy|dump|dump_stats|parse|parse_nest|parse_knob|refuse|marks|leaf|"
+# Functions of sch_dualpi2.c that no packet reaches. The checks of DUALPI2_DEBUG (dualpi2_verify_*) do not count.
+CONTROL = re.compile(r"^dualpi2_(change|init|destroy|dump|dump_stats|parse|parse_attrs?|reject|put_attrs|leaf|"
                      r"find|bind_filter|unbind_filter|tcf_block|walk|module_init|module_exit|params_init|config_init|ramp_us|"
-                     r"dump_class|dump_class_stats|counters|dropped|xstats|enqueued|catch_up|put_\w+|send_report|verify_\w+|"
+                     r"dump_class|dump_class_stats|counters|dropped|xstats|enqueued|catch_up|put_\w+|send_report|"
                      r"report_work|set_bucket_widths|sqrt_q32|hist_shift|delay_init|delay_bucket|delay_count|"
                      r"report_next|report_wait_ns|overload_ns|overload_present_ns)$")
 
@@ -185,7 +185,10 @@ def main():
         if not name or function in NEVER or found[offset]:
             continue
         line = int(number.split(" ")[0])
-        if any(text in sources[name][line - 1] for text in ("rcu_dereference", NOT_IN_7_2, NOT_IDLE, *NOT_HERE)):
+        if NOT_IN_7_2 in "".join(sources[name][line - 1:line + 1]) or \
+           any(text in sources[name][line - 1] for text in ("rcu_dereference", NOT_IDLE, *NOT_HERE)):
+            continue
+        if any(frame[0].startswith("dualpi2_verify_") for frame in where[offset]):
             continue
         part = "control" if any(CONTROL.match(frame[0]) for frame in where[offset]) else "packet"
         copies[part, function, f"{name}:{number}"][tuple(where[offset][1:])].append(offset in reached)
