@@ -1328,21 +1328,22 @@ dualpi2_dequeue_fast(struct Qdisc *sch, bool shaped, u64 now_ns)
 /* May a packet leave now, as far as the shaper is concerned?  Every enqueue triggers
  * a dequeue attempt.  While the watchdog is armed, return without reading the clock.
  *
- * Return: true if not; otherwise *now_ns is the time.
+ * Return: the time, 0 if not.  By a pointer the caller would need a protected stack.
  */
-static noinline bool dualpi2_throttle(struct Qdisc *sch, u64 *now_ns)
+static noinline u64 dualpi2_throttle(struct Qdisc *sch)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	u64 now_ns;
 
 	if (hrtimer_is_queued(&q->watchdog.timer))
-		return true;
-	*now_ns = ktime_get_ns();
-	if (!dualpi2_clock_wait(&q->clock, *now_ns))
-		return false;
+		return 0;
+	now_ns = ktime_get_ns();
+	if (!dualpi2_clock_wait(&q->clock, now_ns))
+		return now_ns;
 	q->throttled++;
 	qdisc_qstats_overlimit(sch);
 	qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next_ns);
-	return true;
+	return 0;
 }
 
 /* Dequeue after a parent has peeked.  The flag may be stale: qdisc_dequeue_peeked()
@@ -1369,7 +1370,8 @@ static noinline struct sk_buff *dualpi2_dequeue_shaped(struct Qdisc *sch)
 	if (unlikely(q->dequeue_slow_flags & DUALPI2_SLOW_PEEKED))
 		return dualpi2_dequeue_peeked(sch);
 	if (unlikely(dualpi2_clock_wait(&q->clock, q->arrived_ns))) {
-		if (dualpi2_throttle(sch, &now_ns))
+		now_ns = dualpi2_throttle(sch);
+		if (!now_ns)
 			return NULL;
 	} else {
 		now_ns = ktime_get_ns();
