@@ -317,7 +317,7 @@ def frames_of_every_kind_below_CASE_are_marked_byte_exact_or_left_alone(case):
                 load.send(name, build, ip, ecn)
                 unparsed += ip is None and len(load.sent) > before
         expect_equal(lib_extra.request(rig.netns, "out", "10:", "1:10", kind, pack(kind, limit=100000), 0), (0, ""),
-                     "thresholds anew")
+                     "thresholds recomputed")
         threshold = rig.stats()["c"]["threshold"]
         expect_equal(threshold, 1, "all is beyond the target, and has value 0")
         result = load.verdicts(rig.out.drain(6))

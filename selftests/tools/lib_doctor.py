@@ -45,9 +45,9 @@ def expect_first(found, kind, *words):
     return first
 
 
-def mend(found, netns):
+def repair(found, netns):
     """Run the command."""
-    expect(found["mends"], "the command is no cure")
+    expect(found["mends"], "the command does not repair it")
     run(["ip", "netns", "exec", netns, "sh", "-c", found["command"]])
 
 
@@ -74,9 +74,9 @@ def qdisc(net, words, device="down", parent="root"):
         tc(f"qdisc del dev {device} root", net.rtr, check=False)
 
 
-def expect_mended(net, kind, first, device="down", streams=L4S, **more):
+def expect_repaired(net, kind, first, device="down", streams=L4S, **more):
     """The command makes it go; whatever is found then is another thing."""
-    mend(first, net.rtr)
+    repair(first, net.rtr)
     with flowing(net, *streams):
         found = ask(net.rtr, device, **more)
     note(f"then: {found['verdict']} {ids(found)} {found['doubts']}")

@@ -82,7 +82,7 @@ def ifbs(netns):
 @contextlib.contextmanager
 def stand_in(**programs):
     """A directory with programs of these names, shell text each, to be found before the real ones; $REAL is that."""
-    directory = f"/tmp/dualpi2-stand-in-{os.getpid()}-{next(lib._serial)}"
+    directory = f"/tmp/dualpi2-stub-{os.getpid()}-{next(lib._serial)}"
     os.mkdir(directory)
     for name, text in programs.items():
         path = os.path.join(directory, name)

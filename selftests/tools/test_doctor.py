@@ -16,7 +16,7 @@ import socket
 import threading
 import time
 
-from lib_doctor import DUALPI2, L4S, LINK, ask, expect_first, expect_mended, flowing, ids, ifb, mend, qdisc
+from lib_doctor import DUALPI2, L4S, LINK, ask, expect_first, expect_repaired, flowing, ids, ifb, qdisc, repair
 from lib import (ECT0, ECT1, NOT_ECT, Net, Skip, Stream, expect, expect_equal, in_netns, load_module, main, note,
                  run, shared_net, tc, test)
 
@@ -35,7 +35,7 @@ def device_down_is_named_and_mended():
     run("ip link add d0 type dummy", net.rtr)
     try:
         first = expect_first(ask(net.rtr, "d0", 1), "device-down")
-        mend(first, net.rtr)
+        repair(first, net.rtr)
         expect("device-down" not in ids(ask(net.rtr, "d0", 1)), "still down")
     finally:
         run("ip link del d0", net.rtr)
@@ -96,7 +96,7 @@ def other_qdisc_is_named_and_replaced():
     net = shared_net()
     with qdisc(net, "fq_codel"):
         first = expect_first(ask(net.rtr, watch=1), "no-dualpi2", "fq_codel", "root dualpi2")
-        expect_mended(net, "no-dualpi2", first)
+        expect_repaired(net, "no-dualpi2", first)
 
 
 @test("no-dualpi2")
@@ -107,7 +107,7 @@ def other_qdisc_below_a_shaper_is_replaced_at_its_place():
         tc("qdisc add dev down parent 1:10 fq_codel", net.rtr)
         with flowing(net, *L4S):
             first = expect_first(ask(net.rtr), "no-dualpi2", "htb 1:", "parent 1:10 dualpi2")
-        found = expect_mended(net, "no-dualpi2", first)
+        found = expect_repaired(net, "no-dualpi2", first)
         expect_equal(found["verdict"], "healthy", "after that")
 
 
@@ -122,7 +122,7 @@ def class_with_the_kernels_own_queue_is_given_a_dualpi2_if_it_is_known():
             tc("class add dev down parent 1:1 classid 1:20 htb rate 5mbit burst 1514 cburst 1514", net.rtr)
             other = expect_first(ask(net.rtr), "no-dualpi2", "tc -s class show dev down")
             expect(not other["mends"], "which of the two?")
-            mend(first, net.rtr)
+            repair(first, net.rtr)
             time.sleep(1)
             found = ask(net.rtr)
             expect_equal(found["verdict"], "healthy", f"after that ({ids(found)})")
@@ -144,7 +144,7 @@ def cake_with_a_bandwidth_is_replaced_with_the_same():
         with qdisc(net, f"cake bandwidth 10mbit {words}"):
             first = expect_first(ask(net.rtr, watch=1), "no-dualpi2", "cake")
             expect_equal(first["command"], f"tc qdisc replace dev down root dualpi2 bandwidth 10mbit{want}", words)
-            mend(first, net.rtr)
+            repair(first, net.rtr)
             expect(want.replace("mpu 0 ", "") in tc("qdisc show dev down", net.rtr).stdout.replace("mpu 0 ", ""), words)
 
 
@@ -167,7 +167,7 @@ def l4s_switched_off_is_named_and_mended():
     net = shared_net()
     with net.aqm(LINK, l4s=0), flowing(net, *L4S):
         first = expect_first(ask(net.rtr), "l4s-off", "no_l4s")
-        mend(first, net.rtr)
+        repair(first, net.rtr)
         expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
 
 
@@ -176,7 +176,7 @@ def mask_that_excludes_ect1_is_named_and_mended():
     net = shared_net()
     with net.aqm(LINK, ecn_mask=2), flowing(net, *L4S):
         first = expect_first(ask(net.rtr), "wrong-mask", "cla_ect")
-        mend(first, net.rtr)
+        repair(first, net.rtr)
         expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
 
 
@@ -195,7 +195,7 @@ def filter_to_the_classic_class_is_named_and_removed():
     with net.aqm(LINK) as q, flowing(net, *L4S):
         q.filter("protocol ip pref 7 flower ip_proto udp classid 10:3")
         first = expect_first(ask(net.rtr), "filter", "pref 7")
-        mend(first, net.rtr)
+        repair(first, net.rtr)
         expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
 
 
@@ -227,7 +227,7 @@ def shaper_below_a_vlan_is_named_and_given_a_dualpi2():
         with qdisc(net, "handle 5: dualpi2", "down.5"), \
              qdisc(net, "handle 1: tbf rate 10mbit burst 1600 limit 50000"), flowing(net, *to_vlan):
             first = expect_first(ask(net.rtr, "down.5"), "shaper-elsewhere", "tbf 1: on down (below)", "parent 1:1")
-            mend(first, net.rtr)
+            repair(first, net.rtr)
             time.sleep(1)
             found = ask(net.rtr, "down.5")
             note(found["doubts"])
@@ -255,7 +255,7 @@ neigh add 10.2.0.1 lladdr 02:00:00:00:02:01 nud permanent dev br0
             tc("qdisc add dev down parent 1:10 handle 20: fq_codel", net.rtr)
             with flowing(net, *L4S):
                 first = expect_first(ask(net.rtr, "br0"), "shaper-elsewhere", "htb 1: on down (below)", "parent 1:10")
-                mend(first, net.rtr)
+                repair(first, net.rtr)
                 expect("shaper-elsewhere" not in ids(ask(net.rtr, "br0")), "still there")
 
 
@@ -265,7 +265,7 @@ def shaper_on_the_ifb_that_receives_is_named():
     with ifb(net, "handle 1: tbf rate 10mbit burst 1600 limit 50000"), qdisc(net, "handle 5: dualpi2"), \
          flowing(net, *L4S):
         first = expect_first(ask(net.rtr), "shaper-elsewhere", "tbf 1: on ifb7 (beside)")
-        mend(first, net.rtr)
+        repair(first, net.rtr)
         expect("shaper-elsewhere" not in ids(ask(net.rtr)), "still there")
 
 
@@ -290,7 +290,7 @@ neigh add 10.9.0.2 lladdr 02:00:00:00:09:02 nud permanent dev d9
         with qdisc(net, "handle 5: dualpi2"), udp(net, "10.9.0.2", ECT1, 500), udp(net, "10.9.0.2", NOT_ECT, 900):
             first = expect_first(ask(net.rtr), "shaper-elsewhere", "tbf 1: on d9", "namespace " + net.rcv,
                                  f"ip netns exec {net.rcv} tc qdisc replace dev d9 parent 1:1 dualpi2")
-            mend(first, net.rtr)
+            repair(first, net.rtr)
             time.sleep(1)
             found = ask(net.rtr)
             expect_equal((found["verdict"], ids(found)), ("unknown", []), "there now")
@@ -306,7 +306,7 @@ def burst_of_htb_is_named_and_mended():
         tc("qdisc add dev down parent 1:10 handle 10: dualpi2", net.rtr)
         with flowing(net, *L4S):
             first = expect_first(ask(net.rtr), "parent-burst", "52.4ms", "burst 1514 cburst 1514 prio 3 quantum 3000")
-            mend(first, net.rtr)
+            repair(first, net.rtr)
             found = ask(net.rtr)
             expect_equal(found["verdict"], "healthy", f"after that ({ids(found)})")
             shown = tc("class show dev down", net.rtr).stdout
@@ -321,7 +321,7 @@ def burst_of_tbf_is_named_and_mended():
         tc("qdisc add dev down parent 1:1 handle 10: dualpi2", net.rtr)
         with flowing(net, *L4S):
             first = expect_first(ask(net.rtr), "parent-burst", "40.0ms", "tbf rate 10mbit burst 1514")
-            mend(first, net.rtr)
+            repair(first, net.rtr)
             time.sleep(1)
             expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
 
@@ -339,7 +339,7 @@ def step_beyond_the_target_is_named_and_mended():
     net = shared_net()
     with net.aqm(LINK, step_thresh_us=50000), flowing(net, *L4S):
         first = expect_first(ask(net.rtr), "step-huge", "50.0ms")
-        mend(first, net.rtr)
+        repair(first, net.rtr)
         expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
 
 
@@ -348,7 +348,7 @@ def step_in_packets_with_gro_is_named_and_mended():
     with Net(offloads=True) as net:
         with net.aqm(LINK, step_thresh_pkts=10), flowing(net, *L4S):
             first = expect_first(ask(net.rtr), "gro-step-packets", "10 packets")
-            mend(first, net.rtr)
+            repair(first, net.rtr)
             expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
 
 
@@ -366,7 +366,7 @@ def overload_is_named_with_the_flow_that_makes_it():
     with net.aqm(LINK), flowing(net, *flood):
         time.sleep(3)
         first = expect_first(ask(net.rtr), "overload", "dst_port 5000")
-        mend(first, net.rtr)
+        repair(first, net.rtr)
         time.sleep(3)
         expect("overload" not in ids(ask(net.rtr)), "still there")
 

@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 
-from lib_doctor import CLASSIC, L4S, LINK, ask, expect_first, flowing, ids, ifb, mend, qdisc
+from lib_doctor import CLASSIC, L4S, LINK, ask, expect_first, flowing, ids, ifb, qdisc, repair
 from lib import Skip, expect, expect_equal, in_netns, main, note, run, shared_net, tc, test
 
 
@@ -40,7 +40,7 @@ def shaper_on_a_ppp_link_without_overhead_is_named_and_mended():
         with qdisc(net, "handle 10: dualpi2 bandwidth 10mbit", "ppp0"):
             first = expect_first(ask(net.rtr, "ppp0", 1), "pppoe-overhead", "PPP", "pppoe-ptm")
             expect_equal(first["condition"], "it is PPPoE")
-            mend(first, net.rtr)
+            repair(first, net.rtr)
             expect_equal(ids(ask(net.rtr, "ppp0", 1)), [], "after that")
 
 
@@ -90,7 +90,7 @@ def nft_rule_that_bleaches_is_named_and_removed():
         with net.aqm(LINK), flowing(net, *L4S):
             first = expect_first(ask(net.rtr), "bleached", "nft ip mangle forward", "comes to up as ECT(1)",
                                  "leaves down as Not-ECT")
-            mend(first, net.rtr)
+            repair(first, net.rtr)
             expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
             expect("counter" in run("nft list ruleset", net.rtr).stdout, "more was deleted than that rule")
     finally:
@@ -134,7 +134,7 @@ def washing_of_the_dscp_is_not_taken_for_bleaching():
             both = expect_first(ask(net.rtr), "bleached", "2 rules", "nft -a list ruleset", "tc at up ingress")
             expect(not both["mends"], "which of them?")
             tc("filter del dev up ingress pref 9", net.rtr)
-            mend(first, net.rtr)
+            repair(first, net.rtr)
             expect_equal(ask(net.rtr)["verdict"], "healthy", "with the DSCP washed")
     finally:
         tc("qdisc del dev up clsact", net.rtr)
@@ -153,7 +153,7 @@ def tc_action_that_bleaches_is_named_and_removed():
                "action csum ip", net.rtr)
         with net.aqm(LINK), flowing(net, *L4S):
             first = expect_first(ask(net.rtr), "bleached", "tc at up ingress", "pref 3")
-            mend(first, net.rtr)
+            repair(first, net.rtr)
             expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
     finally:
         tc("qdisc del dev up clsact", net.rtr)
