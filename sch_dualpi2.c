@@ -2,27 +2,28 @@
 /*
  * dualpi2: Dual Queue Coupled AQM (RFC 9332) for L4S and Classic traffic.
  *
- * This file binds the algorithm to the kernel: classification, the two queues,
- * statistics, netlink.  It owns the clock and the random numbers.  Decisions and their
- * formulas are in include/net/dualpi2*.h; include/qdisc/packet.h reads and marks
- * packets.
+ * This file binds the algorithm to the kernel: classification, the two queues, clock,
+ * random numbers, statistics, netlink.  The algorithm is in include/net/dualpi2*.h;
+ * include/qdisc/packet.h reads and marks packets.
  *
- * There is no timer.  The PI controller is updated by the first dequeue after
- * tupdate, and makes up for idle time at the first enqueue into empty queues,
- * so that an idle instance wakes no processor.  In overload, and until it has been
- * reported, a work runs about once a second.  While the shaper delays packets, a
- * watchdog is armed for the next one.
+ * There is no periodic timer, so that an idle instance wakes no processor.  The first
+ * dequeue after tupdate updates the PI controller; the first enqueue into empty queues
+ * catches up on idle time.  In overload, and until it has been reported, a work runs
+ * about once a second.  While the shaper delays packets, a watchdog is armed for the
+ * next one.
  *
  * Packet path:
  *
  *   enqueue -> enqueue_fast -----------------------------------------> queue_tail
- *                '-> enqueue_slow -> classify -> [segment] -> enqueue_skb
+ *                '-> enqueue_slow -> classify -> [protect] -> [segment]
+ *                      -> enqueue_skb
  *                      -> [check_limits -> aqm_enqueue] -------------> queue_tail
+ *   dequeue -> dequeue_shaped -> dequeue_mq, in a child of dualpi2_mq with a shaper
  *   dequeue -> [dequeue_shaped -> throttle] -> dequeue_fast -> try_dequeue_head
  *                '-> dequeue_loaded -> try_verdict -> [set_ce]
  *                      '-> dequeue_slow -> [update] -> aqm_dequeue
  *                            -> dequeue_head -> [set_ce | aqm_drop]
- *              each of the three ends in account_departure
+ *              each of the four ends in account_departure
  *
  * The slow path is complete: it handles every packet.  The fast path handles a packet
  * at enqueue if
@@ -35,13 +36,12 @@
  *   - it is neither NQB nor GSO (DUALPI2_STAMP_NEEDS_SLOW);
  *   - p' is 0 and the L4S ramp begins beyond its delay (dequeue_fast), or
  *     dualpi2_verdict_fast() passes or marks it (dequeue_loaded).
- * It decides all this before its first write, then does what the slow path would do,
- * and calls the slow path last, so that it saves no registers.  A module built with
- * -DDUALPI2_DEBUG takes both decisions for each packet and warns if they differ.
+ * It decides this before its first write, and has the same effect as the slow path.  The
+ * calls of the slow path are tail calls, so that the fast path saves no registers.
  *
- * Locking: enqueue, dequeue and peek run under the root qdisc's lock, reset does
- * where packets may still come; change, the statistics and the work that reports
- * overload take it; init, change and dump run under RTNL.
+ * Locking: enqueue, dequeue and peek run under the root qdisc's lock, and so does reset
+ * while packets can arrive.  change, the statistics and the report work take that lock.
+ * init, change and dump run under RTNL.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -53,6 +53,7 @@
 #include <linux/prandom.h>
 #include <linux/random.h>
 #include <linux/skbuff.h>
+#include <linux/slab.h>
 #include <linux/tcp.h>
 #include <linux/timekeeping.h>
 #include <linux/types.h>
@@ -75,8 +76,8 @@
 
 #define DUALPI2_VERSION		"2.4.0"
 
-/* Classes that a filter or skb->priority can name, as in Linux 7.x; the third,
- * and from a filter any other, is the Classic queue.
+/* Classes that a filter or skb->priority can select, as in Linux 7.x.  From a filter,
+ * each other class also selects the Classic queue.
  */
 enum dualpi2_class {
 	DUALPI2_CLASS_NONE,
@@ -97,11 +98,15 @@ enum dualpi2_class {
  */
 #define DUALPI2_STAMP_NEEDS_SLOW	BIT_ULL(63)
 
-/* Why dequeue has more to do: there is a shaper, or lengths are not the kernel's; a
- * parent has peeked.
+/* Reasons for the slow path of dequeue: SHAPED: there is a shaper or a link layer;
+ * PEEKED: a parent has peeked; MQ: the shaper is that of a struct dualpi2_mq_group.
  */
 #define DUALPI2_SLOW_SHAPED	BIT(0)
 #define DUALPI2_SLOW_PEEKED	BIT(1)
+#define DUALPI2_SLOW_MQ		BIT(2)
+
+/* Flows in the statistics of the L4S queue. */
+#define DUALPI2_QPROTECT_LISTED	8
 
 enum dualpi2_drop {
 	DUALPI2_DROPPED_LIMIT,
@@ -118,7 +123,6 @@ enum dualpi2_drop {
 struct dualpi2_queue_stats {
 	u64 arrived[DUALPI2_ECN_CE + 1];	/* by codepoint */
 	struct dualpi2_delay delay;	/* of forwarded packets */
-	u64 forwarded_before;	/* packets in earlier histograms */
 	u64 marked[DUALPI2_DROP_AQM];	/* by verdict */
 	u64 dropped[DUALPI2_DROPS][2];	/* Not-ECT, ECT */
 	u64 dropped_bytes[DUALPI2_DROPS];
@@ -131,16 +135,50 @@ struct dualpi2_fifo {
 	struct dualpi2_queue_stats stats;
 };
 
+/* What an instance has from its first packet on. */
+struct dualpi2_active {
+	struct dualpi2_hist hist[DUALPI2_QUEUES];
+	struct delayed_work report_work;
+	struct Qdisc *sch;
+};
+
+static struct kmem_cache *dualpi2_active_cache __ro_after_init;
+
+/* Queue protection.  Without congestion of the L4S queue the state is READY and the
+ * fast path is the same as with OFF.  In ARMED each enqueue takes the slow path.
+ */
+enum dualpi2_qprotect_state {
+	DUALPI2_QPROTECT_IS_OFF,
+	DUALPI2_QPROTECT_READY,
+	DUALPI2_QPROTECT_ARMED,
+	DUALPI2_QPROTECT_FAILED,	/* no memory; READY with the next PI update */
+};
+
+/* What queue protection keeps from the first congestion on. */
+struct dualpi2_qprotect {
+	struct dualpi2_qprotect_bucket buckets[DUALPI2_QPROTECT_BUCKETS];
+	struct tc_dualpi2_qprotect_flow *flows;	/* from the first sanction on */
+	u64 keys[DUALPI2_QPROTECT_KEYS];
+	u64 redirected;
+	u64 redirected_bytes;
+	u64 sanctions;
+	u64 scored;
+	u64 scored_shared;
+	u64 calm_ns;		/* first PI update without congestion; 0: none yet */
+	bool redirecting;	/* a flow was redirected since the last PI update,
+				 * or still is
+				 */
+};
+
 /* The fast path reads and writes as few cache lines as possible: two up to
- * vars.credit_start, two of the packet's queue and one of its histogram bucket;
- * docs/DESIGN.md has a table.
+ * vars.credit_start, two of the packet's queue and one of its histogram bucket.
  */
 struct dualpi2_sched_data {
 	/* dualpi2_cb.flags of a packet whose codepoint alone decides. */
 	u16 cb_by_ecn[DUALPI2_ECN_CE + 1];
 	struct tcf_proto __rcu *filter_list;
 	u64 nqb;		/* see struct dualpi2_config */
-	u32 nqb_from;		/* least DSCP and ECN field of these */
+	u32 nqb_from;		/* smallest DSCP and ECN field of these */
 	/* min(limit, maximum so far).  Above them enqueue takes the slow path, which
 	 * checks limits and updates the maxima.
 	 */
@@ -148,6 +186,7 @@ struct dualpi2_sched_data {
 	u64 mem_watermark;
 	u64 memory_used;
 	u8 dequeue_slow_flags;	/* DUALPI2_SLOW_* */
+	u8 qprotect_state;	/* enum dualpi2_qprotect_state */
 	struct dualpi2_drain drain;
 	struct dualpi2_vars vars;
 	struct dualpi2_burst burst;
@@ -173,10 +212,50 @@ struct dualpi2_sched_data {
 	u32 max_pkts;
 	u32 max_memory_used;
 	u64 reports;
-	struct Qdisc *sch;
-	struct delayed_work report_work;
+	struct dualpi2_active *active;	/* or NULL */
 	spinlock_t report_lock;	/* vars, between report_work and reset */
 	struct tcf_block *block;
+	struct dualpi2_qprotect *qprotect;
+	struct dualpi2_qprotect_params qprotect_params;
+	u64 qprotect_alloc_failed;
+	struct dualpi2_mq_member *mq;	/* NULL: not a child of dualpi2_mq */
+};
+
+/* A child of dualpi2_mq, protected by the child's lock, except for the numbers of a look. */
+struct dualpi2_mq_member {
+	struct dualpi2_mq_queue clock;
+	struct dualpi2_mq_group *group;
+	struct netdev_queue *txq;
+	struct Qdisc *child;
+	struct dualpi2_mq_params params;
+	u32 mtu_bytes;		/* that @params are for */
+	/* Written at each look: backlog of the other children, bytes, and its part of
+	 * the limits.
+	 */
+	u32 others_bytes;
+	u32 room_pkts;
+	u32 room_memory;
+	/* Read at each look. */
+	u32 head_us[DUALPI2_QUEUES];	/* enqueue time of the head, 1024 ns */
+	u32 bytes[DUALPI2_QUEUES];
+	u32 pkts;
+	u32 memory;
+} ____cacheline_aligned_in_smp;
+
+/* What the children of a dualpi2_mq share.  @lock is inside a child's lock. */
+struct dualpi2_mq_group {
+	struct dualpi2_mq_clock clock;
+	struct dualpi2_mq_sum sum;
+	u32 base;		/* p', U32_MAX is 1 */
+	u32 queues;
+	spinlock_t lock;	/* all that follows, and the looks */
+	struct dualpi2_vars vars;	/* of the PI controller */
+	struct dualpi2_params params;
+	struct dualpi2_config config;
+	u32 mtu_bytes;
+	refcount_t users;	/* the root and the children */
+	struct rcu_head rcu;
+	struct dualpi2_mq_member member[];
 };
 
 /* For kernels without debugging fields in their locks. */
@@ -186,6 +265,8 @@ DUALPI2_LAYOUT(offsetofend(struct dualpi2_sched_data, vars.credit_start) <= 128)
 DUALPI2_LAYOUT(offsetof(struct dualpi2_sched_data, fifo) % 64 == 0);
 DUALPI2_LAYOUT(sizeof(struct dualpi2_fifo) % 64 == 0);
 DUALPI2_LAYOUT(offsetofend(struct dualpi2_fifo, stats.delay.shift) <= 128);
+/* With the 384 bytes of struct Qdisc an idle instance fits 2,048 bytes. */
+DUALPI2_LAYOUT(sizeof(struct dualpi2_sched_data) <= 1664);
 
 static const struct genl_multicast_group dualpi2_genl_groups[] = {
 	{ .name = DUALPI2_GENL_GROUP },
@@ -240,18 +321,32 @@ static u32 dualpi2_mtu_bytes(const struct Qdisc *sch)
 	return clamp_t(u64, bytes, ETH_ZLEN, S32_MAX);
 }
 
-/* With drop_enqueue each packet takes the slow path, which gives the signals. */
+/* With drop_enqueue each packet takes the slow path, which gives the signals.  So does
+ * each until there is memory for dualpi2_activate(), and while queue protection is
+ * armed.
+ */
 static void dualpi2_update_watermarks(struct dualpi2_sched_data *q)
 {
-	q->pkts_watermark = q->params.drop_early ?
-			    0 : min(q->limit_pkts, q->max_pkts);
+	bool slow = q->params.drop_early || !q->active ||
+		    q->qprotect_state == DUALPI2_QPROTECT_ARMED;
+
+	q->pkts_watermark = slow ? 0 : min(q->limit_pkts, q->max_pkts);
 	q->mem_watermark = min(q->memory_limit, q->max_memory_used);
 }
 
-/* Time of a byte on the link: the shaper's, or the observed one; 0: not known. */
+/* Serialization time of a byte, from the shaper or estimated; 0: not known. */
 static u64 dualpi2_ns_per_byte(const struct dualpi2_sched_data *q)
 {
 	return q->params.link.ns_per_byte_q20 ?: q->drain.ns_per_byte_q20;
+}
+
+/* The limits are those of all children together. */
+static void dualpi2_mq_limit(struct dualpi2_sched_data *q)
+{
+	WRITE_ONCE(q->limit_pkts,
+		   min(q->limit_pkts, READ_ONCE(q->mq->room_pkts)));
+	WRITE_ONCE(q->memory_limit,
+		   min(q->memory_limit, READ_ONCE(q->mq->room_memory)));
 }
 
 /* Recompute what depends on the device's MTU and on the link's rate. */
@@ -269,8 +364,13 @@ static void dualpi2_refresh_limits(struct Qdisc *sch)
 		   dualpi2_memory_limit_bytes(&q->config, q->mtu_bytes,
 					      ns_per_byte_q20,
 					      q->vars.target_ns));
+	if (q->dequeue_slow_flags & DUALPI2_SLOW_MQ)
+		dualpi2_mq_limit(q);
 	q->nqb_limit_bytes = dualpi2_nqb_bytes(ns_per_byte_q20, q->mtu_bytes);
 	q->vars.credit_start = dualpi2_credit_start(&q->params, q->mtu_bytes);
+	if (q->config.qprotect)
+		dualpi2_qprotect_init(&q->qprotect_params, &q->config,
+				      &q->params, &q->vars, ns_per_byte_q20);
 	dualpi2_update_watermarks(q);
 }
 
@@ -286,7 +386,7 @@ static u64 dualpi2_sojourn(const struct sk_buff *skb, u64 now_ns)
 	return now_ns - (dualpi2_cb(skb)->queued_ns & ~DUALPI2_STAMP_NEEDS_SLOW);
 }
 
-/* Beyond every threshold, if the packet needs the slow path. */
+/* The sojourn time; above every threshold if the packet needs the slow path. */
 static u64 dualpi2_sojourn_or_huge(const struct sk_buff *skb, u64 now_ns)
 {
 	return now_ns - dualpi2_cb(skb)->queued_ns;
@@ -349,7 +449,7 @@ static u16 dualpi2_flags(const struct dualpi2_config *cfg,
 	       (queue == DUALPI2_QUEUE_L ? DUALPI2_CB_L : 0) | ecn;
 }
 
-/* Derive from the configuration what the fast path reads. */
+/* Compute what the fast path reads from the configuration. */
 static void dualpi2_update_fast_path(struct dualpi2_sched_data *q)
 {
 	const struct dualpi2_config *cfg = &q->config;
@@ -361,17 +461,11 @@ static void dualpi2_update_fast_path(struct dualpi2_sched_data *q)
 				      false);
 	q->nqb = cfg->nqb;
 	q->nqb_from = cfg->nqb ? __ffs64(cfg->nqb) << 2 : U32_MAX;
-	if (cfg->bandwidth || cfg->framing != DUALPI2_FRAMING_RAW)
+	q->dequeue_slow_flags &= ~(DUALPI2_SLOW_SHAPED | DUALPI2_SLOW_MQ);
+	if (cfg->bandwidth && q->mq)
+		q->dequeue_slow_flags |= DUALPI2_SLOW_MQ;
+	else if (cfg->bandwidth || cfg->framing != DUALPI2_FRAMING_RAW)
 		q->dequeue_slow_flags |= DUALPI2_SLOW_SHAPED;
-	else
-		q->dequeue_slow_flags &= ~DUALPI2_SLOW_SHAPED;
-}
-
-/* With high-resolution timers the shaper catches up on 1 ms instead of 10 ms. */
-static void dualpi2_set_late(struct dualpi2_params *params)
-{
-	if (hrtimer_resolution <= DUALPI2_LATE_EXACT_NS)
-		params->link.late_max_ns = DUALPI2_LATE_EXACT_NS;
 }
 
 /* May the core bypass empty queues?  Not with filters, which must see each packet;
@@ -469,21 +563,16 @@ static bool dualpi2_is_idle(struct Qdisc *sch)
 	       (!sch->q.qlen || !(q->dequeue_slow_flags & DUALPI2_SLOW_PEEKED));
 }
 
-/* DUALPI2_BENCH_NO_STATS leaves the statistics out: scripts/bench.sh measures what
- * they cost.
- */
 static void dualpi2_account_arrival(struct dualpi2_queue_stats *stats,
 				    enum dualpi2_ecn ecn)
 {
-	if (!__is_defined(DUALPI2_BENCH_NO_STATS))
-		stats->arrived[ecn]++;
+	stats->arrived[ecn]++;
 }
 
 static void dualpi2_account_mark(struct dualpi2_queue_stats *stats,
 				 enum dualpi2_verdict verdict)
 {
-	if (!__is_defined(DUALPI2_BENCH_NO_STATS))
-		stats->marked[verdict]++;
+	stats->marked[verdict]++;
 }
 
 static void dualpi2_account_drop(struct dualpi2_queue_stats *stats,
@@ -492,13 +581,11 @@ static void dualpi2_account_drop(struct dualpi2_queue_stats *stats,
 {
 	bool ect = dualpi2_ecn_of(dualpi2_cb(skb)) != DUALPI2_ECN_NOT_ECT;
 
-	if (__is_defined(DUALPI2_BENCH_NO_STATS))
-		return;
 	stats->dropped[cause][ect]++;
 	stats->dropped_bytes[cause] += qdisc_pkt_len(skb);
 }
 
-/* Bytes of headers that each segment of a GSO packet has, from the IP header on. */
+/* Length of each GSO segment's headers, from the IP header on, bytes. */
 static noinline u32 dualpi2_gso_header_bytes(const struct sk_buff *skb)
 {
 	int offset = skb->encapsulation ? skb_inner_transport_offset(skb) :
@@ -537,21 +624,25 @@ static __always_inline u64 dualpi2_wire_bytes(const struct dualpi2_sched_data *q
 				      skb_shinfo(skb)->gso_size);
 }
 
-/* Account for a packet that a limit or the AQM drops.  In ingress mode it has used
- * the link; one that a change of the limits or a reset purges is not charged for.
+/* Account for a packet that a limit or the AQM drops.  In ingress mode its link time is
+ * charged; that of packets purged by a change or a reset is not.
  */
 static void dualpi2_charge_drop(struct dualpi2_sched_data *q,
 				struct dualpi2_fifo *fifo,
 				const struct sk_buff *skb,
 				enum dualpi2_drop cause)
 {
+	u64 wire_bytes = dualpi2_wire_bytes(q, skb, true);
+
 	dualpi2_account_drop(&fifo->stats, skb, cause);
-	dualpi2_clock_drop(&q->params.link, &q->clock,
-			   dualpi2_wire_bytes(q, skb, true));
+	if (q->dequeue_slow_flags & DUALPI2_SLOW_MQ)
+		dualpi2_mq_drop(&q->mq->params, &q->mq->clock, wire_bytes);
+	else
+		dualpi2_clock_drop(&q->params.link, &q->clock, wire_bytes);
 }
 
-/* Inline, and without a pointer to struct dualpi2_packet, so that its members stay in
- * registers while the tracepoint is off.
+/* Inline, and without a pointer to struct dualpi2_packet: its members stay in registers
+ * while the tracepoint is off.
  */
 static __always_inline void
 dualpi2_trace(struct Qdisc *sch, const struct sk_buff *skb, u64 sojourn_ns,
@@ -560,16 +651,54 @@ dualpi2_trace(struct Qdisc *sch, const struct sk_buff *skb, u64 sojourn_ns,
 	const struct dualpi2_sched_data *q = qdisc_priv(sch);
 	const struct dualpi2_cb *cb = dualpi2_cb(skb);
 
-	if (!__is_defined(DUALPI2_BENCH_NO_TRACE))
-		trace_dualpi2_verdict(sch, &q->vars, dualpi2_queue_of(cb),
-				      dualpi2_ecn_of(cb), dualpi2_profile_of(cb),
-				      qdisc_pkt_len(skb), sojourn_ns, verdict);
+	trace_dualpi2_verdict(sch, &q->vars, dualpi2_queue_of(cb),
+			      dualpi2_ecn_of(cb), dualpi2_profile_of(cb),
+			      qdisc_pkt_len(skb), sojourn_ns, verdict);
 }
 
-static __always_inline bool dualpi2_tracing(void)
+/* The L4S queue is congested: from now on score packets. */
+static noinline void dualpi2_qprotect_arm(struct dualpi2_sched_data *q)
 {
-	return !__is_defined(DUALPI2_BENCH_NO_TRACE) &&
-	       trace_dualpi2_verdict_enabled();
+	if (!q->qprotect) {
+		q->qprotect = kzalloc(sizeof(*q->qprotect),
+				      GFP_ATOMIC | __GFP_NOWARN);
+		if (!q->qprotect) {
+			q->qprotect_alloc_failed++;
+			q->qprotect_state = DUALPI2_QPROTECT_FAILED;
+			return;
+		}
+		get_random_bytes(q->qprotect->keys,
+				 sizeof(q->qprotect->keys));
+	}
+	q->qprotect->calm_ns = 0;
+	q->qprotect_state = DUALPI2_QPROTECT_ARMED;
+	dualpi2_update_watermarks(q);
+}
+
+/* At PI updates: stop to score packets DUALPI2_QPROTECT_ARMED_NS after the L4S queue was
+ * congested, and when no flow has a score or is redirected.
+ */
+static void dualpi2_qprotect_update(struct dualpi2_sched_data *q, u64 now_ns)
+{
+	const struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
+	struct dualpi2_qprotect *qp = q->qprotect;
+	struct dualpi2_qprotect_use use;
+
+	if (q->qprotect_state == DUALPI2_QPROTECT_FAILED)
+		q->qprotect_state = DUALPI2_QPROTECT_READY;
+	if (q->qprotect_state != DUALPI2_QPROTECT_ARMED)
+		return;
+	use = dualpi2_qprotect_use(&q->qprotect_params, qp->buckets,
+				   q->fifo[DUALPI2_QUEUE_C].bytes_out, now_ns);
+	qp->redirecting = use.redirected;
+	if (use.used ||
+	    dualpi2_qprotect_native_q32(&q->qprotect_params, &q->vars, false,
+					dualpi2_head_age_ns(l, now_ns)))
+		qp->calm_ns = 0;
+	else if (!qp->calm_ns)
+		qp->calm_ns = now_ns;
+	else if (now_ns - qp->calm_ns >= DUALPI2_QPROTECT_ARMED_NS)
+		q->qprotect_state = DUALPI2_QPROTECT_READY;
 }
 
 /* Carry out a verdict to mark.  A packet that arrived with CE has been marked by
@@ -580,6 +709,9 @@ static void dualpi2_set_ce_counted(struct dualpi2_sched_data *q,
 				   struct dualpi2_queue_stats *stats,
 				   enum dualpi2_verdict verdict)
 {
+	if (verdict == DUALPI2_MARK_NATIVE &&
+	    unlikely(q->qprotect_state == DUALPI2_QPROTECT_READY))
+		dualpi2_qprotect_arm(q);
 	if (dualpi2_ecn_of(dualpi2_cb(skb)) == DUALPI2_ECN_CE)
 		return;
 	if (dualpi2_set_ce(skb))
@@ -590,7 +722,7 @@ static void dualpi2_set_ce_counted(struct dualpi2_sched_data *q,
 
 /* The verdict on a Classic packet at its arrival, carried out if it is a mark.
  *
- * Return: true if the packet is to be dropped.
+ * Return: true if the caller must drop the packet.
  */
 static bool dualpi2_aqm_enqueue(struct Qdisc *sch, struct sk_buff *skb,
 				u64 now_ns)
@@ -615,7 +747,7 @@ static bool dualpi2_aqm_enqueue(struct Qdisc *sch, struct sk_buff *skb,
 	return false;
 }
 
-/* Does a packet, with which so much memory would be used, cross a watermark? */
+/* Does a packet cross a watermark?  @memory_used includes the packet. */
 static __always_inline bool dualpi2_over_watermark(struct Qdisc *sch,
 						   u64 memory_used)
 {
@@ -625,8 +757,8 @@ static __always_inline bool dualpi2_over_watermark(struct Qdisc *sch,
 	       memory_used > q->mem_watermark;
 }
 
-/* Is an NQB packet within the limit of NQB traffic?  One packet may always wait.
- * While the rate of the link is not known, the delay of the L4S queue decides.
+/* Is an NQB packet within the limit of NQB traffic?  The first one always is.  While the
+ * rate of the link is not known, the delay of the L4S queue decides.
  */
 static bool dualpi2_check_nqb(const struct dualpi2_sched_data *q, u32 len,
 			      u64 now_ns)
@@ -637,9 +769,40 @@ static bool dualpi2_check_nqb(const struct dualpi2_sched_data *q, u32 len,
 	return !q->nqb_bytes || (u64)q->nqb_bytes + len <= q->nqb_limit_bytes;
 }
 
+static void dualpi2_report_work(struct work_struct *work);
+
+/* Overload began or ended: run the work that reports it. */
+static noinline void dualpi2_kick_report(struct dualpi2_sched_data *q)
+{
+	if (!q->params.report_ns || !q->active)
+		return;
+	cancel_delayed_work(&q->active->report_work);
+	schedule_delayed_work(&q->active->report_work, 0);
+}
+
+/* Before the first packet is queued.  Without memory packets are counted, but have no
+ * histogram, and overload is not reported; the next packet tries again.
+ */
+static noinline void dualpi2_activate(struct Qdisc *sch)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	int queue;
+
+	q->active = kmem_cache_zalloc(dualpi2_active_cache,
+				      GFP_ATOMIC | __GFP_NOWARN);
+	if (!q->active)
+		return;
+	q->active->sch = sch;
+	INIT_DELAYED_WORK(&q->active->report_work, dualpi2_report_work);
+	for (queue = 0; queue < DUALPI2_QUEUES; queue++)
+		q->fifo[queue].stats.delay.hist = &q->active->hist[queue];
+	if (q->vars.overload)
+		dualpi2_kick_report(q);
+}
+
 /* For a packet that crosses a watermark, and for each NQB packet.
  *
- * Return: DUALPI2_ADMITTED, or why the packet is to be dropped.
+ * Return: DUALPI2_ADMITTED, or the reason to drop the packet.
  */
 static noinline enum dualpi2_drop
 dualpi2_check_limits(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns)
@@ -655,7 +818,7 @@ dualpi2_check_limits(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns)
 	}
 	if (sch->q.qlen >= q->limit_pkts)
 		return DUALPI2_DROPPED_LIMIT;
-	/* One packet may always wait, whatever memory it takes. */
+	/* An empty qdisc admits a packet of any size. */
 	if (q->memory_used && q->memory_used + skb->truesize > q->memory_limit)
 		return DUALPI2_DROPPED_MEMORY;
 	if (q->params.drop_early &&
@@ -663,15 +826,17 @@ dualpi2_check_limits(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns)
 	    dualpi2_aqm_enqueue(sch, skb, now_ns))
 		return DUALPI2_DROPPED_EARLY;
 
+	if (unlikely(!q->active))
+		dualpi2_activate(sch);
 	q->max_pkts = max(q->max_pkts, sch->q.qlen + 1);
-	/* A mark may have made it larger. */
+	/* A mark can increase truesize. */
 	q->max_memory_used = max_t(u64, q->max_memory_used,
 				   q->memory_used + skb->truesize);
 	dualpi2_update_watermarks(q);
 	return DUALPI2_ADMITTED;
 }
 
-/* Not inline, as multiplications of 64 bits ask for an aligned stack frame. */
+/* Not inline: a 64-bit multiplication needs an aligned stack frame. */
 static noinline int dualpi2_burst_begin(struct dualpi2_sched_data *q, u32 len,
 					u64 now_ns)
 {
@@ -693,7 +858,7 @@ dualpi2_queue_tail(struct Qdisc *sch, struct sk_buff *skb,
 	if (!fifo->list.tail) {
 		fifo->list.head = skb;
 	} else {
-		/* The first one is never enough for a native mark. */
+		/* A packet alone in the queue gets no native mark. */
 		if (queue == DUALPI2_QUEUE_L &&
 		    dualpi2_native_ok(&q->params, fifo->list.qlen + 1))
 			dualpi2_cb(skb)->flags |= DUALPI2_CB_NATIVE_OK;
@@ -713,7 +878,7 @@ dualpi2_queue_tail(struct Qdisc *sch, struct sk_buff *skb,
 	return NET_XMIT_SUCCESS;
 }
 
-/* Why the AQM drops a packet now. */
+/* Drop reason of the AQM, for the tracepoints of the kernel. */
 static enum dualpi2_compat_reason
 dualpi2_aqm_reason(const struct dualpi2_sched_data *q)
 {
@@ -744,15 +909,15 @@ static int dualpi2_enqueue_skb(struct sk_buff *skb, struct Qdisc *sch,
 		}
 		if (nqb)
 			q->nqb_bytes += qdisc_pkt_len(skb);
-		/* A mark may have made it larger. */
+		/* A mark can increase truesize. */
 		memory_used = q->memory_used + skb->truesize;
 	}
 	return dualpi2_queue_tail(sch, skb, queue, now_ns,
 				  nqb || skb_is_gso(skb), memory_used);
 }
 
-/* Queue the segments of a GSO packet one by one.  The parents are about to count
- * one packet of its length, and get the difference.
+/* Queue the segments of a GSO packet one by one.  The parents will count one packet of
+ * its length; adjust their counts by the difference.
  */
 static int dualpi2_segment(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns,
 			   struct sk_buff **to_free)
@@ -773,8 +938,8 @@ static int dualpi2_segment(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns,
 	if (!segs)
 		return dualpi2_enqueue_skb(skb, sch, now_ns, to_free);
 
-	/* A list of packets is its own first segment, and can be marked once
-	 * it has one user.
+	/* A list of packets is its own first segment.  Drop the extra reference:
+	 * only a packet with one user can be marked.
 	 */
 	consume_skb(skb);
 	skb_list_walk_safe(segs, seg, next) {
@@ -794,21 +959,152 @@ static int dualpi2_segment(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns,
 	return NET_XMIT_SUCCESS;
 }
 
-/* Overload began or ended: run the work that reports it. */
-static noinline void dualpi2_kick_report(struct dualpi2_sched_data *q)
-{
-	if (!q->params.report_ns)
-		return;
-	cancel_delayed_work(&q->report_work);
-	schedule_delayed_work(&q->report_work, 0);
-}
-
 /* Move the L4S marking ramp beyond the burst length of the last interval. */
 static void dualpi2_adapt_ramp(struct dualpi2_sched_data *q)
 {
 	dualpi2_burst_update(&q->burst, dualpi2_ns_per_byte(q), q->mtu_bytes,
 			     q->params.burst_max_ns);
 	dualpi2_tolerate(&q->params, &q->vars, q->burst.burst_ns);
+}
+
+/* With high-resolution timers the shaper catches up on 1 ms instead of 10 ms.  PI updates
+ * call this, too, because the kernel turns these timers on some ticks after it has booted.
+ */
+static void dualpi2_set_late(struct dualpi2_params *params)
+{
+	if (hrtimer_resolution <= DUALPI2_LATE_EXACT_NS)
+		params->link.late_max_ns = DUALPI2_LATE_EXACT_NS;
+}
+
+/* Limits of all children together. */
+static void dualpi2_mq_limits(const struct dualpi2_mq_group *group, u32 *pkts,
+			      u32 *memory)
+{
+	u64 ns_per_byte_q20 = group->params.link.ns_per_byte_q20;
+
+	*pkts = dualpi2_limit_pkts(&group->config, ns_per_byte_q20,
+				   group->vars.target_ns);
+	*memory = dualpi2_memory_limit_bytes(&group->config, group->mtu_bytes,
+					     ns_per_byte_q20,
+					     group->vars.target_ns);
+}
+
+/* One step of the PI controller that all children share.  Its input is the age of the
+ * heads, weighted by backlog, of the queues that the device does not stop: if one queue
+ * is not served for a time, its age is not that of the bottleneck.
+ */
+static void dualpi2_mq_step(struct dualpi2_mq_group *group, u64 now_ns)
+{
+	u64 bytes[DUALPI2_QUEUES] = {}, weighted[DUALPI2_QUEUES] = {};
+	u64 delay_us = 0;
+	int queue, i;
+
+	for (i = 0; i < group->queues; i++) {
+		const struct dualpi2_mq_member *m = &group->member[i];
+
+		if (netif_xmit_frozen_or_stopped(m->txq))
+			continue;
+		for (queue = 0; queue < DUALPI2_QUEUES; queue++) {
+			u64 part = READ_ONCE(m->bytes[queue]);
+			u32 age = (u32)(now_ns >> 10) -
+				  READ_ONCE(m->head_us[queue]);
+
+			bytes[queue] += part;
+			/* A head may be newer than now_ns. */
+			weighted[queue] += part * max_t(s32, age, 0);
+		}
+	}
+	for (queue = 0; queue < DUALPI2_QUEUES; queue++)
+		if (bytes[queue])
+			delay_us = max(delay_us, div64_u64(weighted[queue],
+							   bytes[queue]));
+	if (bytes[DUALPI2_QUEUE_C] || bytes[DUALPI2_QUEUE_L])
+		dualpi2_pi_update(&group->params, &group->vars, delay_us << 10,
+				  now_ns);
+	else
+		dualpi2_pi_idle(&group->params, &group->vars, now_ns);
+	WRITE_ONCE(group->base, dualpi2_q32_to_u32(group->vars.base_q32));
+}
+
+/* Each ms one child looks at all of them, without their locks: sums of backlogs, what is
+ * left of the limits, the PI controller if an update is due.  A child may grow by its
+ * part of what is left, at least by a packet, until the next look.
+ */
+static void dualpi2_mq_look(struct dualpi2_mq_group *group, u64 now_ns)
+{
+	u64 bytes[DUALPI2_QUEUES] = {}, all, pkts = 0, memory = 0;
+	u32 limit, memory_limit, left, memory_left, i;
+
+	for (i = 0; i < group->queues; i++) {
+		const struct dualpi2_mq_member *m = &group->member[i];
+
+		bytes[DUALPI2_QUEUE_C] += READ_ONCE(m->bytes[DUALPI2_QUEUE_C]);
+		bytes[DUALPI2_QUEUE_L] += READ_ONCE(m->bytes[DUALPI2_QUEUE_L]);
+		pkts += READ_ONCE(m->pkts);
+		memory += READ_ONCE(m->memory);
+	}
+	dualpi2_mq_scanned(&group->sum, bytes[DUALPI2_QUEUE_C]);
+	all = bytes[DUALPI2_QUEUE_C] + bytes[DUALPI2_QUEUE_L];
+	dualpi2_mq_limits(group, &limit, &memory_limit);
+	left = limit > pkts ? limit - pkts : 0;
+	memory_left = memory_limit > memory ? memory_limit - memory : 0;
+	for (i = 0; i < group->queues; i++) {
+		struct dualpi2_mq_member *m = &group->member[i];
+		u64 own = (u64)READ_ONCE(m->bytes[DUALPI2_QUEUE_C]) +
+			  READ_ONCE(m->bytes[DUALPI2_QUEUE_L]);
+		u64 room = (u64)READ_ONCE(m->pkts) +
+			   max(left / group->queues, min(left, 1U));
+		u64 room_memory = (u64)READ_ONCE(m->memory) +
+				  memory_left / group->queues;
+
+		WRITE_ONCE(m->others_bytes,
+			   min_t(u64, all - min(all, own), U32_MAX));
+		WRITE_ONCE(m->room_pkts, min_t(u64, room, U32_MAX));
+		WRITE_ONCE(m->room_memory, min_t(u64, room_memory, U32_MAX));
+	}
+	if (dualpi2_pi_is_due(&group->vars, now_ns))
+		dualpi2_mq_step(group, now_ns);
+}
+
+static void dualpi2_mq_set_params(struct dualpi2_sched_data *q)
+{
+	q->mq->mtu_bytes = q->mtu_bytes;
+	dualpi2_mq_init(&q->mq->params, &q->params.link, q->params.l_weight,
+			q->mtu_bytes, q->mq->group->queues);
+}
+
+/* The update of a child: look, if a look is due, and take over p'. */
+static void dualpi2_mq_update(struct Qdisc *sch, u64 now_ns)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	struct dualpi2_mq_group *group = q->mq->group;
+	u32 base;
+
+	if (dualpi2_mq_scan_due(&group->sum, now_ns)) {
+		bool changed;
+
+		spin_lock(&group->lock);
+		changed = group->vars.overload;
+		group->mtu_bytes = q->mtu_bytes;
+		dualpi2_mq_look(group, now_ns);
+		changed ^= group->vars.overload;
+		spin_unlock(&group->lock);
+		/* The first child reports for all. */
+		if (unlikely(changed))
+			dualpi2_kick_report(qdisc_priv(group->member[0].child));
+	}
+	dualpi2_qprotect_update(q, now_ns);
+	base = READ_ONCE(group->base);
+	q->vars.base_q32 = base == U32_MAX ? DUALPI2_ONE_Q32 : base;
+	q->vars.updated_ns = now_ns;
+	dualpi2_refresh_limits(sch);
+	dualpi2_set_late(&q->params);
+	if (q->mq->mtu_bytes != q->mtu_bytes ||
+	    q->mq->params.late_max_ns != q->params.link.late_max_ns)
+		dualpi2_mq_set_params(q);
+	dualpi2_adapt_ramp(q);
+	dualpi2_vars_derive(&q->params, &q->vars, now_ns);
+	q->vars.due_ns = now_ns + DUALPI2_MQ_SCAN_NS;
 }
 
 /* The PI update, when it is due: with the age of the older head, or for the time
@@ -821,9 +1117,15 @@ static noinline void dualpi2_update(struct Qdisc *sch, u64 now_ns)
 	struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
 	bool overload = q->vars.overload;
 
+	if (q->dequeue_slow_flags & DUALPI2_SLOW_MQ) {
+		dualpi2_mq_update(sch, now_ns);
+		return;
+	}
 	dualpi2_drain_update(&q->drain, now_ns);
+	dualpi2_qprotect_update(q, now_ns);
 	dualpi2_refresh_limits(sch);
 	dualpi2_adapt_ramp(q);
+	dualpi2_set_late(&q->params);
 	if (dualpi2_is_empty(q))
 		dualpi2_pi_idle(&q->params, &q->vars, now_ns);
 	else
@@ -834,14 +1136,137 @@ static noinline void dualpi2_update(struct Qdisc *sch, u64 now_ns)
 		dualpi2_kick_report(q);
 }
 
-/* Split this GSO packet?  A mark on the head of a list of packets would not reach
- * the others, so that lists are always split.
+/* Split this GSO packet?  Lists of packets always, because a mark on the head would not
+ * reach the others.
  */
 static bool dualpi2_is_to_split(const struct dualpi2_sched_data *q,
 				const struct sk_buff *skb)
 {
 	return q->config.split_gso ||
 	       (skb_shinfo(skb)->gso_type & SKB_GSO_FRAGLIST);
+}
+
+/* Keep who a redirected flow is, for the statistics; without memory only its hash. */
+static noinline void dualpi2_qprotect_name(struct dualpi2_qprotect *qp, u32 i,
+					   const struct dualpi2_flow *flow,
+					   u32 words)
+{
+	struct tc_dualpi2_qprotect_flow *named;
+	bool ipv6 = words > 4;
+
+	if (!qp->flows)
+		qp->flows = kcalloc(DUALPI2_QPROTECT_FLOWS, sizeof(*qp->flows),
+				    GFP_ATOMIC | __GFP_NOWARN);
+	if (!qp->flows || !words)
+		return;
+	named = &qp->flows[i];
+	memset(named, 0, sizeof(*named));
+	named->hash = qp->buckets[i].hash;
+	named->family = ipv6 ? AF_INET6 : AF_INET;
+	named->protocol = flow->protocol;
+	memcpy(named->src, flow->addrs, ipv6 ? 16 : 4);
+	memcpy(named->dst, flow->addrs + (ipv6 ? 4 : 1), ipv6 ? 16 : 4);
+	/* No ports, but the SPI. */
+	if (flow->protocol == IPPROTO_ESP || flow->protocol == IPPROTO_AH)
+		return;
+	named->sport = ntohs(flow->sport);
+	named->dport = ntohs(flow->dport);
+}
+
+/* Delay of the L4S queue, in view of a packet that arrives. */
+static u64 dualpi2_l_delay_ns(const struct dualpi2_sched_data *q, u64 now_ns)
+{
+	const struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
+	u64 age_ns = dualpi2_head_age_ns(l, now_ns);
+
+	if (!q->params.link.ns_per_byte_q20)
+		return age_ns;
+	return max(age_ns, dualpi2_bytes_ns(q->params.link.ns_per_byte_q20,
+					    dualpi2_fifo_bytes(l)));
+}
+
+/* Score a packet that its codepoint or DSCP sends to the L4S queue.  Up to a backlog of
+ * two packets there it raises no score.
+ *
+ * Return: its bucket, if it is redirected.
+ */
+static struct dualpi2_qprotect_bucket *
+dualpi2_qprotect(struct Qdisc *sch, const struct sk_buff *skb, u64 now_ns)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	const struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
+	const struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
+	enum dualpi2_qprotect_verdict verdict;
+	struct dualpi2_qprotect *qp = q->qprotect;
+	struct dualpi2_qprotect_bucket *b;
+	u64 delay_ns = dualpi2_l_delay_ns(q, now_ns), native_q32 = 0;
+	struct dualpi2_flow flow;
+	u32 i, hash, words;
+
+	if (!dualpi2_is_low(dualpi2_fifo_bytes(l), q->mtu_bytes) &&
+	    dualpi2_native_ok(&q->params, l->list.qlen + 1))
+		native_q32 = dualpi2_qprotect_native_q32(&q->qprotect_params,
+							 &q->vars,
+							 c->list.head, delay_ns);
+	if (!native_q32 && !qp->redirecting)
+		return NULL;
+
+	words = dualpi2_read_flow(skb, &flow);
+	hash = dualpi2_qprotect_hash(qp->keys, (const u32 *)&flow, words);
+	i = dualpi2_qprotect_pick(&q->qprotect_params, qp->buckets, hash,
+				  c->bytes_out, now_ns);
+	b = &qp->buckets[i];
+	if (native_q32) {
+		qp->calm_ns = 0;
+		qp->scored++;
+		qp->scored_shared += i == DUALPI2_QPROTECT_FLOWS;
+	}
+	verdict = dualpi2_qprotect_verdict(&q->qprotect_params, b,
+					   qdisc_pkt_len(skb), native_q32,
+					   delay_ns, c->bytes_out, now_ns);
+	if (verdict == DUALPI2_QPROTECT_KEEP)
+		return NULL;
+	if (verdict == DUALPI2_QPROTECT_SANCTION) {
+		qp->sanctions++;
+		qp->redirecting = true;
+		if (q->config.qprotect == DUALPI2_QPROTECT_TUPLE &&
+		    i < DUALPI2_QPROTECT_FLOWS)
+			dualpi2_qprotect_name(qp, i, &flow, words);
+	}
+	return b;
+}
+
+/* Slow path while queue protection is armed.  Owns skb. */
+static noinline int dualpi2_enqueue_protected(struct sk_buff *skb,
+					      struct Qdisc *sch, int class,
+					      u64 now_ns,
+					      struct sk_buff **to_free)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	bool split = skb_is_gso(skb) && dualpi2_is_to_split(q, skb);
+	struct dualpi2_cb *cb = dualpi2_cb(skb);
+	struct dualpi2_qprotect_bucket *b = NULL;
+	u32 packets;
+	int ret;
+
+	/* Filters and skb->priority have the last word. */
+	if (class == DUALPI2_CLASS_NONE && (cb->flags & DUALPI2_CB_L))
+		b = dualpi2_qprotect(sch, skb, now_ns);
+	if (b) {
+		cb->flags = (cb->flags & (DUALPI2_CB_OFFSET | DUALPI2_CB_IPV6)) |
+			    dualpi2_flags(&q->config, DUALPI2_QUEUE_C,
+					  dualpi2_ecn_of(cb), false);
+		packets = split ? skb_shinfo(skb)->gso_segs : 1;
+		q->qprotect->redirected += packets;
+		q->qprotect->redirected_bytes += qdisc_pkt_len(skb);
+		b->redirected = min_t(u64, (u64)b->redirected + packets, U32_MAX);
+	}
+	ret = split ? dualpi2_segment(skb, sch, now_ns, to_free) :
+		      dualpi2_enqueue_skb(skb, sch, now_ns, to_free);
+	/* 0 would mean that the flow is not redirected. */
+	if (b)
+		b->c_end = q->fifo[DUALPI2_QUEUE_C].bytes_in ?: 1;
+	return ret;
 }
 
 /* Slow path.  Out of line, so that the fast path saves no registers.  Owns skb. */
@@ -869,13 +1294,18 @@ static noinline int dualpi2_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 		    dualpi2_pi_is_due(&q->vars, now_ns))
 			dualpi2_update(sch, now_ns);
 	}
+	if (unlikely(q->qprotect_state == DUALPI2_QPROTECT_ARMED))
+		return dualpi2_enqueue_protected(skb, sch, class, now_ns,
+						 to_free);
 	if (skb_is_gso(skb) && dualpi2_is_to_split(q, skb))
 		return dualpi2_segment(skb, sch, now_ns, to_free);
 	return dualpi2_enqueue_skb(skb, sch, now_ns, to_free);
 }
 
 #ifdef DUALPI2_DEBUG
-/* The slow path must classify as the fast path did. */
+/* A module built with -DDUALPI2_DEBUG takes both decisions for each packet and warns if
+ * they differ.  The slow path must classify as the fast path did.
+ */
 static noinline void dualpi2_verify_enqueue(struct sk_buff *skb,
 					    struct Qdisc *sch, u16 flags)
 {
@@ -964,25 +1394,54 @@ dualpi2_dequeue_head(struct dualpi2_sched_data *q, struct dualpi2_fifo *fifo)
 	return skb;
 }
 
+/* A class of a child has become empty. */
+static void dualpi2_mq_emptied(struct dualpi2_sched_data *q,
+			       enum dualpi2_queue queue)
+{
+	if (queue == DUALPI2_QUEUE_L)
+		dualpi2_mq_l_empty(&q->mq->clock);
+	else
+		dualpi2_mq_c_empty(&q->mq->group->clock, &q->mq->clock);
+}
+
+/* Charge a packet that leaves to the shaper that all children share. */
+static void dualpi2_mq_charge(struct dualpi2_sched_data *q,
+			      enum dualpi2_queue queue, u32 bytes, bool left)
+{
+	struct dualpi2_mq_member *mq = q->mq;
+
+	if (queue == DUALPI2_QUEUE_L)
+		dualpi2_mq_l_sent(&mq->params, &mq->group->clock, &mq->clock,
+				  bytes);
+	else
+		dualpi2_mq_c_sent(&mq->params, &mq->clock, bytes);
+	if (!left)
+		dualpi2_mq_emptied(q, queue);
+}
+
 /* Account for a packet that leaves its queue for the link: scheduler, shaper or
  * drain rate, statistics.
  *
- * @queue, @packets and @shaped are constant in the fast path.
+ * @queue, @packets and @shaped are constant in the fast path, @mq is everywhere.
  * @len, @wire_bytes: its length for the qdisc layer and on the link
- * @c_left, @l_left: packets are left in that queue
+ * @c_left, @l_left: that queue still has a backlog
  * @shaped: false: there is no shaper
+ * @mq: the shaper is that of the group
  */
 static __always_inline void
 dualpi2_account_departure(struct Qdisc *sch, enum dualpi2_queue queue,
 			  struct dualpi2_fifo *fifo, u32 packets, u64 len,
 			  u64 wire_bytes, bool c_left, bool l_left, bool shaped,
-			  u64 sojourn_ns, u64 now_ns)
+			  bool mq, u64 sojourn_ns, u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	u32 bytes = min_t(u64, wire_bytes, U32_MAX);
 
 	dualpi2_sched_charge(&q->params, &q->vars, queue, c_left, l_left, bytes);
-	if (shaped && q->params.link.ns_per_byte_q20)
+	if (mq)
+		dualpi2_mq_charge(q, queue, bytes,
+				  queue == DUALPI2_QUEUE_C ? c_left : l_left);
+	else if (shaped && q->params.link.ns_per_byte_q20)
 		dualpi2_clock_send(&q->params.link, &q->clock, wire_bytes,
 				   now_ns);
 	else if (c_left || l_left || q->drain.begin_ns)
@@ -991,8 +1450,7 @@ dualpi2_account_departure(struct Qdisc *sch, enum dualpi2_queue queue,
 	_bstats_update(&sch->bstats, len, packets);
 	WRITE_ONCE(sch->qstats.backlog, sch->qstats.backlog - (u32)len);
 	WRITE_ONCE(sch->q.qlen, sch->q.qlen - 1);
-	if (!__is_defined(DUALPI2_BENCH_NO_STATS))
-		dualpi2_delay_add(&fifo->stats.delay, sojourn_ns);
+	dualpi2_delay_add(&fifo->stats.delay, sojourn_ns);
 }
 
 /* Not inline, as dualpi2_burst_begin(). */
@@ -1002,14 +1460,14 @@ static noinline u64 dualpi2_drain_ns(const struct dualpi2_sched_data *q,
 	return dualpi2_bytes_ns(q->params.link.ns_per_byte_q20, bytes);
 }
 
-/* What the verdict on the head of a queue depends on, but random bits.
+/* Input of the verdict on the head of a queue, without the random bits.
  *
- * The native marker's delay is that of the packets behind this one, if they wait for
- * our shaper, so that the first packet of a burst is marked (RFC 9332 A.1, note a);
- * otherwise it is the sojourn time.
+ * If the shaper is the bottleneck, the native marker's delay is the serialization time
+ * of the L4S packets after this one, so that the first packet of a burst is marked
+ * (RFC 9332 A.1, note a); otherwise it is the sojourn time.
  *
  * @queue: constant
- * @other: the other queue holds packets
+ * @other: the other queue has a backlog
  * @shaped: constant; false: there is no shaper
  * @fast: constant; @queue holds at most DUALPI2_LINK_BYTES_MAX
  */
@@ -1046,8 +1504,16 @@ dualpi2_packet(const struct dualpi2_sched_data *q, const struct sk_buff *skb,
 	return pkt;
 }
 
-/* The verdict on the head of a queue.  With drop_enqueue, Classic packets had theirs
- * on arrival.  Arguments as for dualpi2_packet().
+/* Has queue protection redirected the cause of an overload? */
+static bool dualpi2_is_spared(const struct dualpi2_sched_data *q, u64 sojourn_ns)
+{
+	return q->qprotect_state == DUALPI2_QPROTECT_ARMED &&
+	       q->qprotect->redirecting &&
+	       sojourn_ns <= q->qprotect_params.delay_ns;
+}
+
+/* The verdict on the head of a queue.  With drop_enqueue, enqueue has already decided
+ * about Classic packets.  Arguments as for dualpi2_packet().
  */
 static __always_inline enum dualpi2_verdict
 dualpi2_aqm_dequeue(struct Qdisc *sch, const struct sk_buff *skb,
@@ -1063,6 +1529,7 @@ dualpi2_aqm_dequeue(struct Qdisc *sch, const struct sk_buff *skb,
 	pkt = dualpi2_packet(q, skb, queue, other, true, false, sojourn_ns,
 			     now_ns);
 	pkt.may_drop &= may_drop;
+	pkt.spared = dualpi2_is_spared(q, sojourn_ns);
 	pkt.rnd = dualpi2_decision_bits(q, now_ns);
 	verdict = queue == DUALPI2_QUEUE_C ?
 		  dualpi2_c_verdict(&q->params, &q->vars, &pkt) :
@@ -1071,7 +1538,7 @@ dualpi2_aqm_dequeue(struct Qdisc *sch, const struct sk_buff *skb,
 	return verdict;
 }
 
-/* Drop a packet that was taken from its queue, as the verdict says. */
+/* Drop a packet that was taken from its queue. */
 static noinline void dualpi2_aqm_drop(struct Qdisc *sch, struct sk_buff *skb,
 				      enum dualpi2_verdict verdict)
 {
@@ -1100,7 +1567,7 @@ static noinline struct sk_buff *dualpi2_dequeue_slow(struct Qdisc *sch,
 	u64 sojourn_ns;
 	bool may_drop;
 
-	/* What the device gave back counts in qlen, too. */
+	/* qlen also counts requeued packets. */
 	if (dualpi2_is_empty(q))
 		return NULL;
 	if (unlikely(dualpi2_pi_is_due(&q->vars, now_ns)))
@@ -1120,6 +1587,13 @@ static noinline struct sk_buff *dualpi2_dequeue_slow(struct Qdisc *sch,
 					      DUALPI2_QUEUE_L, c->list.head,
 					      sojourn_ns, may_drop, now_ns);
 		skb = dualpi2_dequeue_head(q, fifo);
+		/* A packet that cannot be marked does not arm it there. */
+		if (unlikely(q->qprotect_state == DUALPI2_QPROTECT_READY &&
+			     (dualpi2_cb(skb)->flags & DUALPI2_CB_NATIVE_OK) &&
+			     dualpi2_qprotect_native_q32(&q->qprotect_params,
+							 &q->vars, c->list.head,
+							 sojourn_ns)))
+			dualpi2_qprotect_arm(q);
 		if (likely(verdict < DUALPI2_DROP_AQM))
 			break;
 		dropped++;
@@ -1136,8 +1610,8 @@ static noinline struct sk_buff *dualpi2_dequeue_slow(struct Qdisc *sch,
 				  skb_is_gso(skb) ? skb_shinfo(skb)->gso_segs : 1,
 				  qdisc_pkt_len(skb),
 				  dualpi2_wire_bytes(q, skb, true),
-				  c->list.head, l->list.head, true, sojourn_ns,
-				  now_ns);
+				  c->list.head, l->list.head, true, false,
+				  sojourn_ns, now_ns);
 	return skb;
 }
 
@@ -1185,8 +1659,8 @@ dualpi2_verify_dequeue(struct Qdisc *sch, const struct sk_buff *skb,
 }
 #endif
 
-/* Take the head of @queue.  @queue and @shaped are constant, @other: the other queue
- * holds packets.
+/* Take the head of @queue.  @queue and @shaped are constant; @other: the other queue has
+ * a backlog.
  */
 static __always_inline void
 dualpi2_take_head(struct Qdisc *sch, struct sk_buff *skb,
@@ -1210,7 +1684,7 @@ dualpi2_take_head(struct Qdisc *sch, struct sk_buff *skb,
 				  shaped ? dualpi2_wire_bytes(q, skb, false) : len,
 				  queue == DUALPI2_QUEUE_C ? !!next : other,
 				  queue == DUALPI2_QUEUE_C ? other : !!next,
-				  shaped, sojourn_ns, now_ns);
+				  shaped, false, sojourn_ns, now_ns);
 }
 
 /* Take the head of @queue, if dualpi2_verdict_fast() passes or marks it.  Arguments as
@@ -1255,7 +1729,7 @@ dualpi2_dequeue_loaded(struct Qdisc *sch, bool shaped, u64 now_ns)
 	struct sk_buff *l = q->fifo[DUALPI2_QUEUE_L].list.head;
 	struct sk_buff *skb;
 
-	/* What the device gave back counts in qlen, too. */
+	/* qlen also counts requeued packets. */
 	if (dualpi2_is_empty(q))
 		return NULL;
 	if (dualpi2_sched_pick(&q->vars, c, l) == DUALPI2_QUEUE_C)
@@ -1279,8 +1753,8 @@ dualpi2_dequeue_loaded_shaped(struct Qdisc *sch, u64 now_ns)
 	return dualpi2_dequeue_loaded(sch, true, now_ns);
 }
 
-/* Take the head of @queue, if p' is 0 and the packet has waited for less than the L4S
- * ramp begins at.  The other queue is empty.  @queue and @shaped are constant.
+/* Take the head of @queue, if p' is 0 and its sojourn time is below the L4S ramp.  The
+ * other queue is empty.  @queue and @shaped are constant.
  *
  * Return: false: nothing has changed.
  */
@@ -1309,7 +1783,8 @@ dualpi2_dequeue_fast(struct Qdisc *sch, bool shaped, u64 now_ns)
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct sk_buff *c, *l;
 
-	if (unlikely(dualpi2_pi_is_due(&q->vars, now_ns) || dualpi2_tracing()))
+	if (unlikely(dualpi2_pi_is_due(&q->vars, now_ns) ||
+		     trace_dualpi2_verdict_enabled()))
 		return dualpi2_dequeue_slow(sch, now_ns);
 	c = q->fifo[DUALPI2_QUEUE_C].list.head;
 	l = q->fifo[DUALPI2_QUEUE_L].list.head;
@@ -1328,7 +1803,8 @@ dualpi2_dequeue_fast(struct Qdisc *sch, bool shaped, u64 now_ns)
 /* May a packet leave now, as far as the shaper is concerned?  Every enqueue triggers
  * a dequeue attempt.  While the watchdog is armed, return without reading the clock.
  *
- * Return: the time, 0 if not.  By a pointer the caller would need a protected stack.
+ * Return: the time; 0: wait.  A pointer to the time would give the caller a protected
+ * stack frame.
  */
 static noinline u64 dualpi2_throttle(struct Qdisc *sch)
 {
@@ -1344,6 +1820,169 @@ static noinline u64 dualpi2_throttle(struct Qdisc *sch)
 	qdisc_qstats_overlimit(sch);
 	qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next_ns);
 	return 0;
+}
+
+/* Which queue of a child may send now, as far as the shaper that all share is concerned?
+ *
+ * Return: DUALPI2_QUEUES: neither, before *wake_ns.
+ */
+static enum dualpi2_queue dualpi2_mq_pick(struct dualpi2_sched_data *q,
+					  const struct sk_buff *c,
+					  const struct sk_buff *l, u64 now_ns,
+					  u64 *wake_ns)
+{
+	struct dualpi2_mq_member *mq = q->mq;
+	struct dualpi2_mq_group *group = mq->group;
+	u64 l_ns = U64_MAX, c_ns = U64_MAX, backlog;
+
+	if (l) {
+		backlog = dualpi2_fifo_bytes(&q->fifo[DUALPI2_QUEUE_L]);
+		if (dualpi2_mq_l_ready(&mq->params, &group->clock, &mq->clock,
+				       min_t(u64, dualpi2_wire_bytes(q, l, true),
+					     U32_MAX),
+				       min_t(u64, backlog, U32_MAX), now_ns,
+				       &l_ns))
+			return DUALPI2_QUEUE_L;
+	}
+	if (c) {
+		backlog = dualpi2_fifo_bytes(&q->fifo[DUALPI2_QUEUE_C]);
+		dualpi2_mq_c_begin(&group->clock, &mq->clock);
+		if (dualpi2_mq_c_ready(&mq->params, &group->clock, &group->sum,
+				       &mq->clock,
+				       min_t(u64, dualpi2_wire_bytes(q, c, true),
+					     U32_MAX),
+				       min_t(u64, backlog, U32_MAX), now_ns,
+				       &c_ns))
+			return DUALPI2_QUEUE_C;
+	}
+	*wake_ns = min(l_ns, c_ns);
+	return DUALPI2_QUEUES;
+}
+
+/* The verdict on the head of a queue of a child.  Whether there is a backlog, and whether
+ * Classic packets wait, is asked of all children together.
+ */
+static enum dualpi2_verdict dualpi2_mq_verdict(struct Qdisc *sch,
+					       const struct sk_buff *skb,
+					       enum dualpi2_queue queue,
+					       bool other, bool may_drop,
+					       u64 sojourn_ns, u64 now_ns)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	const struct dualpi2_mq_member *mq = q->mq;
+	enum dualpi2_verdict verdict;
+	struct dualpi2_packet pkt;
+	u64 left_ns;
+
+	if (queue == DUALPI2_QUEUE_C && q->params.drop_early)
+		return DUALPI2_PASS;
+	pkt = dualpi2_packet(q, skb, queue, other, false, false, sojourn_ns,
+			     now_ns);
+	pkt.low = pkt.low && dualpi2_is_low(dualpi2_backlog_bytes(q) +
+					    READ_ONCE(mq->others_bytes),
+					    q->mtu_bytes);
+	pkt.may_drop &= may_drop;
+	pkt.spared = dualpi2_is_spared(q, sojourn_ns);
+	pkt.rnd = dualpi2_decision_bits(q, now_ns);
+	if (queue == DUALPI2_QUEUE_L) {
+		pkt.shared = atomic_read(&mq->group->clock.c_waiting);
+		left_ns = dualpi2_drain_ns(q, dualpi2_fifo_bytes(&q->fifo[queue]) -
+					      qdisc_pkt_len(skb));
+		pkt.delay_ns = max(sojourn_ns, left_ns);
+		pkt.native_ok |= dualpi2_native_ok(&q->params, pkt.l_pkts);
+		verdict = dualpi2_l_verdict(&q->params, &q->vars, &pkt);
+	} else {
+		verdict = dualpi2_c_verdict(&q->params, &q->vars, &pkt);
+	}
+	dualpi2_trace(sch, skb, sojourn_ns, verdict);
+	return verdict;
+}
+
+/* Take the next packet of a child that may leave, and drop those that the AQM drops. */
+static struct sk_buff *dualpi2_mq_take(struct Qdisc *sch, u64 now_ns)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
+	struct dualpi2_fifo *l = &q->fifo[DUALPI2_QUEUE_L];
+	unsigned int dropped = 0;
+	enum dualpi2_verdict verdict;
+	struct dualpi2_fifo *fifo;
+	enum dualpi2_queue queue;
+	u64 sojourn_ns, wake_ns;
+	struct sk_buff *skb;
+	bool other;
+
+	for (;;) {
+		queue = dualpi2_mq_pick(q, c->list.head, l->list.head, now_ns,
+					&wake_ns);
+		if (queue == DUALPI2_QUEUES) {
+			q->throttled++;
+			qdisc_qstats_overlimit(sch);
+			qdisc_watchdog_schedule_ns(&q->watchdog, wake_ns);
+			return NULL;
+		}
+		fifo = dualpi2_fifo_of(q, queue);
+		other = queue == DUALPI2_QUEUE_C ? l->list.head : c->list.head;
+		sojourn_ns = dualpi2_sojourn(fifo->list.head, now_ns);
+		verdict = dualpi2_mq_verdict(sch, fifo->list.head, queue, other,
+					     dropped < DUALPI2_DROPS_PER_DEQUEUE,
+					     sojourn_ns, now_ns);
+		skb = dualpi2_dequeue_head(q, fifo);
+		if (likely(verdict < DUALPI2_DROP_AQM))
+			break;
+		dropped++;
+		dualpi2_aqm_drop(sch, skb, verdict);
+		if (!fifo->list.head)
+			dualpi2_mq_emptied(q, queue);
+	}
+	if (verdict != DUALPI2_PASS)
+		dualpi2_set_ce_counted(q, skb, &fifo->stats, verdict);
+	dualpi2_account_departure(sch, queue, fifo,
+				  skb_is_gso(skb) ? skb_shinfo(skb)->gso_segs : 1,
+				  qdisc_pkt_len(skb),
+				  dualpi2_wire_bytes(q, skb, true),
+				  c->list.head, l->list.head, true, true,
+				  sojourn_ns, now_ns);
+	return skb;
+}
+
+/* Show the backlog to the other children. */
+static void dualpi2_mq_publish(struct Qdisc *sch)
+{
+	const struct dualpi2_sched_data *q = qdisc_priv(sch);
+	struct dualpi2_mq_member *mq = q->mq;
+	int queue;
+
+	for (queue = 0; queue < DUALPI2_QUEUES; queue++) {
+		const struct dualpi2_fifo *fifo = &q->fifo[queue];
+
+		if (fifo->list.head)
+			WRITE_ONCE(mq->head_us[queue],
+				   (u32)((dualpi2_cb(fifo->list.head)->queued_ns &
+					  ~DUALPI2_STAMP_NEEDS_SLOW) >> 10));
+		WRITE_ONCE(mq->bytes[queue],
+			   min_t(u64, dualpi2_fifo_bytes(fifo), U32_MAX));
+	}
+	WRITE_ONCE(mq->pkts, sch->q.qlen);
+	WRITE_ONCE(mq->memory, min_t(u64, q->memory_used, U32_MAX));
+}
+
+/* Dequeue of a child of dualpi2_mq with a shaper.  Out of line, so that others save no
+ * registers.
+ */
+static noinline struct sk_buff *dualpi2_dequeue_mq(struct Qdisc *sch)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	u64 now_ns = ktime_get_ns();
+	struct sk_buff *skb = NULL;
+
+	if (unlikely(dualpi2_pi_is_due(&q->vars, now_ns)))
+		dualpi2_update(sch, now_ns);
+	/* qlen also counts requeued packets. */
+	if (!dualpi2_is_empty(q))
+		skb = dualpi2_mq_take(sch, now_ns);
+	dualpi2_mq_publish(sch);
+	return skb;
 }
 
 /* Dequeue after a parent has peeked.  The flag may be stale: qdisc_dequeue_peeked()
@@ -1369,6 +2008,8 @@ static noinline struct sk_buff *dualpi2_dequeue_shaped(struct Qdisc *sch)
 
 	if (unlikely(q->dequeue_slow_flags & DUALPI2_SLOW_PEEKED))
 		return dualpi2_dequeue_peeked(sch);
+	if (q->dequeue_slow_flags & DUALPI2_SLOW_MQ)
+		return dualpi2_dequeue_mq(sch);
 	if (unlikely(dualpi2_clock_wait(&q->clock, q->arrived_ns))) {
 		now_ns = dualpi2_throttle(sch);
 		if (!now_ns)
@@ -1390,8 +2031,8 @@ static struct sk_buff *dualpi2_dequeue(struct Qdisc *sch)
 	return dualpi2_dequeue_fast(sch, false, ktime_get_ns());
 }
 
-/* The packet that dequeue will return next.  It has had its verdict and is out of its
- * queue, and still counts in the qdisc's qlen and backlog.
+/* The packet that dequeue will return next.  It has its verdict and has left its queue,
+ * but still counts in the qdisc's qlen and backlog.
  */
 static struct sk_buff *dualpi2_peek(struct Qdisc *sch)
 {
@@ -1425,14 +2066,14 @@ static const struct dualpi2_attr_table dualpi2_options = {
 	.max = TCA_DUALPI2_MAX,
 	.nest = TCA_DUALPI2_EXT,
 	.nest_twice = "dualpi2: extension given twice",
-	.unknown = "dualpi2: unknown attribute",
+	.unknown = "dualpi2: unknown attribute; update the module",
 	.left_over = "dualpi2: bytes left over after the attributes",
 };
 
 static const struct dualpi2_attr_table dualpi2_extension = {
 	.specs = dualpi2_ext_attr_specs,
 	.max = TCA_DUALPI2_EXT_MAX,
-	.unknown = "dualpi2: unknown attribute",
+	.unknown = "dualpi2: unknown attribute; update the module",
 	.left_over = "dualpi2: bytes left over after the attributes",
 };
 
@@ -1440,6 +2081,8 @@ static_assert(DUALPI2_FRAMING_RAW == (int)TC_DUALPI2_FRAMING_RAW &&
 	      DUALPI2_FRAMING_NOATM == (int)TC_DUALPI2_FRAMING_NOATM &&
 	      DUALPI2_FRAMING_ATM == (int)TC_DUALPI2_FRAMING_ATM &&
 	      DUALPI2_FRAMING_PTM == (int)TC_DUALPI2_FRAMING_PTM);
+static_assert(DUALPI2_QPROTECT_TUPLE == (int)TC_DUALPI2_QPROTECT_TUPLE &&
+	      DUALPI2_QPROTECT_HASH == (int)TC_DUALPI2_QPROTECT_HASH);
 static_assert(DUALPI2_SIGNAL_RANDOM == (int)TC_DUALPI2_SIGNAL_RANDOM);
 static_assert(sizeof(struct dualpi2_config) <= U8_MAX);
 
@@ -1458,7 +2101,7 @@ static int dualpi2_parse(struct nlattr *opt, struct dualpi2_config *cfg,
 	if ((seen & BIT(TCA_DUALPI2_STEP_THRESH_PKTS)) &&
 	    (seen & BIT(TCA_DUALPI2_STEP_THRESH_US)))
 		return dualpi2_reject(extack, opt,
-				      "dualpi2: step_thresh is either a time or a number of packets");
+				      "dualpi2: step_thresh must be a time or a number of packets, not both");
 	if (seen & BIT(TCA_DUALPI2_STEP_THRESH_US))
 		cfg->step_thresh_pkts = 0;
 	if (seen & BIT(TCA_DUALPI2_LIMIT))
@@ -1489,7 +2132,7 @@ static int dualpi2_parse(struct nlattr *opt, struct dualpi2_config *cfg,
 		}
 		if (cfg->bypass && cfg->bandwidth)
 			return dualpi2_reject(extack, attr,
-					      "dualpi2: bypass and bandwidth exclude each other: the shaper has to see every packet");
+					      "dualpi2: bypass conflicts with bandwidth: the shaper must see every packet; use one of the two");
 	}
 	return 0;
 }
@@ -1529,7 +2172,7 @@ static void dualpi2_trim(struct Qdisc *sch)
 	qdisc_tree_reduce_backlog(sch, dropped, dropped_bytes);
 }
 
-/* Make up for PI updates of an idle qdisc, and return the time.  The work reports the
+/* Catch up on the PI updates of an idle qdisc, and return the time.  The work reports the
  * end of an overload.  Called with the tree locked.
  */
 static u64 dualpi2_catch_up(struct Qdisc *sch)
@@ -1537,15 +2180,20 @@ static u64 dualpi2_catch_up(struct Qdisc *sch)
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	u64 now_ns = ktime_get_ns();
 
-	if (dualpi2_is_idle(sch) && dualpi2_pi_is_due(&q->vars, now_ns))
+	if (!dualpi2_is_idle(sch) || !dualpi2_pi_is_due(&q->vars, now_ns))
+		return now_ns;
+	if (q->dequeue_slow_flags & DUALPI2_SLOW_MQ)
+		dualpi2_mq_update(sch, now_ns);
+	else
 		dualpi2_pi_idle(&q->params, &q->vars, now_ns);
 	return now_ns;
 }
 
-static int dualpi2_put_report(struct sk_buff *msg, const struct Qdisc *sch,
+static int dualpi2_put_report(struct sk_buff *msg, struct Qdisc *sch,
 			      enum dualpi2_report kind, u64 since_ns,
 			      const struct dualpi2_overload_report *report)
 {
+	const struct dualpi2_sched_data *q = qdisc_priv(sch);
 	void *head = genlmsg_put(msg, 0, 0, &dualpi2_genl_family, 0,
 				 kind == DUALPI2_REPORT_BEGIN ?
 				 DUALPI2_CMD_OVERLOAD_BEGIN :
@@ -1553,8 +2201,10 @@ static int dualpi2_put_report(struct sk_buff *msg, const struct Qdisc *sch,
 
 	if (!head ||
 	    nla_put_u32(msg, DUALPI2_A_IFINDEX, qdisc_dev(sch)->ifindex) ||
-	    nla_put_u32(msg, DUALPI2_A_HANDLE, sch->handle) ||
-	    nla_put_u32(msg, DUALPI2_A_PARENT, sch->parent) ||
+	    nla_put_u32(msg, DUALPI2_A_HANDLE,
+			q->mq ? TC_H_MAJ(sch->parent) : sch->handle) ||
+	    nla_put_u32(msg, DUALPI2_A_PARENT,
+			q->mq ? TC_H_ROOT : sch->parent) ||
 	    nla_put_u64_64bit(msg, DUALPI2_A_START_NS, since_ns,
 			      DUALPI2_A_PAD) ||
 	    nla_put_u64_64bit(msg, DUALPI2_A_DURATION_NS, report->duration_ns,
@@ -1567,7 +2217,7 @@ static int dualpi2_put_report(struct sk_buff *msg, const struct Qdisc *sch,
 }
 
 /* Send a report to all listeners.  It is lost if there is no memory. */
-static void dualpi2_send_report(const struct Qdisc *sch,
+static void dualpi2_send_report(struct Qdisc *sch,
 				enum dualpi2_report kind,
 				const struct dualpi2_overload_report *report,
 				u64 now_ns)
@@ -1590,11 +2240,11 @@ static void dualpi2_send_report(const struct Qdisc *sch,
  */
 static void dualpi2_report_work(struct work_struct *work)
 {
-	struct dualpi2_sched_data *q =
-		container_of(work, struct dualpi2_sched_data,
-			     report_work.work);
+	struct dualpi2_active *active =
+		container_of(work, struct dualpi2_active, report_work.work);
 	struct dualpi2_overload_report report;
-	struct Qdisc *sch = q->sch;
+	struct Qdisc *sch = active->sch;
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	enum dualpi2_report kind;
 	spinlock_t *lock;	/* of the root qdisc */
 	u64 now_ns, wait_ns;
@@ -1611,7 +2261,7 @@ static void dualpi2_report_work(struct work_struct *work)
 	wait_ns = dualpi2_report_wait_ns(&q->params, &q->vars, now_ns);
 	/* Under the lock, so that it does not undo dualpi2_kick_report(). */
 	if (wait_ns)
-		schedule_delayed_work(&q->report_work,
+		schedule_delayed_work(&active->report_work,
 				      nsecs_to_jiffies(wait_ns) + 1);
 	spin_unlock(&q->report_lock);
 	spin_unlock_bh(lock);
@@ -1635,7 +2285,6 @@ static void dualpi2_set_bucket_widths(struct dualpi2_sched_data *q)
 
 		if (stats->delay.shift == shift[queue])
 			continue;
-		stats->forwarded_before += dualpi2_delay_count(&stats->delay);
 		dualpi2_delay_init(&stats->delay, shift[queue]);
 	}
 }
@@ -1653,24 +2302,29 @@ static void dualpi2_warn_of_parent(const struct Qdisc *sch,
 		       !strcmp(parent->ops->id, "drr") ||
 		       !strcmp(parent->ops->id, "hfsc")))
 		NL_SET_ERR_MSG(extack,
-			       "dualpi2: bandwidth as a child of qfq, drr or hfsc: the parent stalls its other classes or warns; set the rate in a parent, or use htb");
+			       "dualpi2: bandwidth in a child of qfq, drr or hfsc stalls other classes of the parent; set the rate in a parent, or use htb");
 	rcu_read_unlock();
 }
 
-static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
-			  struct netlink_ext_ack *extack)
+static void dualpi2_qprotect_set(struct dualpi2_sched_data *q)
+{
+	if (!q->config.qprotect)
+		q->qprotect_state = DUALPI2_QPROTECT_IS_OFF;
+	else if (q->qprotect_state == DUALPI2_QPROTECT_IS_OFF)
+		q->qprotect_state = DUALPI2_QPROTECT_READY;
+}
+
+/* Put new options in force. */
+static void dualpi2_apply(struct Qdisc *sch, const struct dualpi2_config *cfg)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	struct dualpi2_config cfg = q->config;
 	struct dualpi2_params params;
 	u64 now_ns;
-	int err;
 
-	err = dualpi2_parse(opt, &cfg, extack);
-	if (err)
-		return err;
-	dualpi2_params_init(&params, &cfg);
+	dualpi2_params_init(&params, cfg);
 	dualpi2_set_late(&params);
+	if (q->mq && q->mq != q->mq->group->member)
+		params.report_ns = 0;
 
 	sch_tree_lock(sch);
 	now_ns = dualpi2_catch_up(sch);
@@ -1679,22 +2333,44 @@ static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
 			     q->mtu_bytes, now_ns);
 	if (params.link.ns_per_byte_q20)
 		dualpi2_drain_pause(&q->drain, now_ns);
-	q->config = cfg;
+	/* Reservations of another rate lapse. */
+	if (q->mq)
+		dualpi2_mq_queue_reset(&q->mq->params, &q->mq->group->clock,
+				       &q->mq->clock, false);
+	q->config = *cfg;
 	q->params = params;
+	if (q->mq)
+		dualpi2_mq_set_params(q);
 	dualpi2_update_fast_path(q);
 	dualpi2_set_bypass(sch);
+	dualpi2_qprotect_set(q);
 	dualpi2_refresh_limits(sch);
 	dualpi2_set_bucket_widths(q);
 	dualpi2_vars_derive(&q->params, &q->vars, now_ns);
 	dualpi2_adapt_ramp(q);
 	dualpi2_kick_report(q);
 	dualpi2_trim(sch);
+	if (q->dequeue_slow_flags & DUALPI2_SLOW_MQ)
+		dualpi2_mq_publish(sch);
 	if (!sch->q.qlen)
 		q->vars.credit = q->vars.credit_start;
-	/* The next packet may now be allowed earlier. */
+	/* The next packet may leave earlier now. */
 	if (hrtimer_is_queued(&q->watchdog.timer))
 		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next_ns);
 	sch_tree_unlock(sch);
+}
+
+static int dualpi2_change(struct Qdisc *sch, struct nlattr *opt,
+			  struct netlink_ext_ack *extack)
+{
+	const struct dualpi2_sched_data *q = qdisc_priv(sch);
+	struct dualpi2_config cfg = q->config;
+	int err;
+
+	err = dualpi2_parse(opt, &cfg, extack);
+	if (err)
+		return err;
+	dualpi2_apply(sch, &cfg);
 	dualpi2_warn_of_parent(sch, &cfg, extack);
 	return 0;
 }
@@ -1706,11 +2382,9 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 	int err;
 
 	/* Before anything that can fail, because destroy is called then. */
-	INIT_DELAYED_WORK(&q->report_work, dualpi2_report_work);
 	spin_lock_init(&q->report_lock);
 	dualpi2_compat_init(sch);
 	qdisc_watchdog_init(&q->watchdog, sch);
-	q->sch = sch;
 	dualpi2_config_init(&q->config);
 	prandom_seed_state(&q->rnd, get_random_u32());
 	if (opt) {
@@ -1723,10 +2397,22 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 	dualpi2_set_late(&q->params);
 	dualpi2_update_fast_path(q);
 	dualpi2_set_bypass(sch);
+	dualpi2_qprotect_set(q);
 	dualpi2_refresh_limits(sch);
 	dualpi2_set_bucket_widths(q);
 	dualpi2_vars_init(&q->params, &q->vars, q->mtu_bytes, ktime_get_ns());
 	return 0;
+}
+
+static void dualpi2_mq_member_reset(struct dualpi2_mq_member *mq)
+{
+	int queue;
+
+	dualpi2_mq_queue_reset(&mq->params, &mq->group->clock, &mq->clock, false);
+	for (queue = 0; queue < DUALPI2_QUEUES; queue++)
+		WRITE_ONCE(mq->bytes[queue], 0);
+	WRITE_ONCE(mq->pkts, 0);
+	WRITE_ONCE(mq->memory, 0);
 }
 
 /* Empty the queues and reset the state; counters continue.  The core purges a packet
@@ -1751,12 +2437,20 @@ static void dualpi2_reset(struct Qdisc *sch)
 		fifo->bytes_out = fifo->bytes_in;
 	}
 	qdisc_watchdog_cancel(&q->watchdog);
+	if (q->mq)
+		dualpi2_mq_member_reset(q->mq);
 	q->dequeue_slow_flags &= ~DUALPI2_SLOW_PEEKED;
 	q->memory_used = 0;
 	q->nqb_bytes = 0;
 	q->clock = (struct dualpi2_clock) {};
 	q->drain = (struct dualpi2_drain) {};
 	q->burst = (struct dualpi2_burst) {};
+	if (q->qprotect) {
+		memset(q->qprotect->buckets, 0, sizeof(q->qprotect->buckets));
+		q->qprotect->redirecting = false;
+	}
+	if (q->qprotect_state != DUALPI2_QPROTECT_IS_OFF)
+		q->qprotect_state = DUALPI2_QPROTECT_READY;
 	/* __qdisc_destroy() calls reset without the root's lock. */
 	spin_lock_bh(&q->report_lock);
 	dualpi2_refresh_limits(sch);
@@ -1767,6 +2461,12 @@ static void dualpi2_reset(struct Qdisc *sch)
 		dualpi2_kick_report(q);
 }
 
+static void dualpi2_mq_group_put(struct dualpi2_mq_group *group)
+{
+	if (refcount_dec_and_test(&group->users))
+		kfree_rcu(group, rcu);
+}
+
 static void dualpi2_destroy(struct Qdisc *sch)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
@@ -1775,28 +2475,35 @@ static void dualpi2_destroy(struct Qdisc *sch)
 	u64 now_ns;
 
 	qdisc_watchdog_cancel(&q->watchdog);
-	cancel_delayed_work_sync(&q->report_work);
+	if (q->active)
+		cancel_delayed_work_sync(&q->active->report_work);
 	/* Listeners that saw DUALPI2_CMD_OVERLOAD_BEGIN must see its end: ignore
 	 * the time between reports.
 	 */
-	q->vars.report.silent_until_ns = 0;
+	q->vars.report.next_ns = 0;
 	now_ns = ktime_get_ns();
 	kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);
 	if (kind != DUALPI2_REPORT_NONE)
 		dualpi2_send_report(sch, kind, &report, now_ns);
 	tcf_block_put(q->block);
+	if (q->active)
+		kmem_cache_free(dualpi2_active_cache, q->active);
+	if (q->qprotect)
+		kfree(q->qprotect->flows);
+	kfree(q->qprotect);
+	if (q->mq)
+		dualpi2_mq_group_put(q->mq->group);
 }
 
-/* What is in effect takes the place of what follows from other options. */
-static int dualpi2_dump(struct Qdisc *sch, struct sk_buff *skb)
+/* Dump options.  Limits and ramp as in force, not as configured. */
+static int dualpi2_put_options(struct sk_buff *skb, struct dualpi2_config cfg,
+			       u32 limit_pkts, u32 memory_limit)
 {
-	const struct dualpi2_sched_data *q = qdisc_priv(sch);
-	struct dualpi2_config cfg = q->config;
 	struct nlattr *opts, *ext;
 
-	cfg.limit_pkts = READ_ONCE(q->limit_pkts);
-	cfg.memory_limit_bytes = READ_ONCE(q->memory_limit);
-	cfg.ramp_us = dualpi2_ramp_us(&q->config);
+	cfg.limit_pkts = limit_pkts;
+	cfg.memory_limit_bytes = memory_limit;
+	cfg.ramp_us = dualpi2_ramp_us(&cfg);
 
 	opts = nla_nest_start_noflag(skb, TCA_OPTIONS);
 	if (!opts)
@@ -1817,13 +2524,21 @@ too_long:
 	return -EMSGSIZE;
 }
 
+static int dualpi2_dump(struct Qdisc *sch, struct sk_buff *skb)
+{
+	const struct dualpi2_sched_data *q = qdisc_priv(sch);
+
+	return dualpi2_put_options(skb, q->config, READ_ONCE(q->limit_pkts),
+				   READ_ONCE(q->memory_limit));
+}
+
 static u64 dualpi2_dropped(const struct dualpi2_queue_stats *stats,
 			   enum dualpi2_drop cause)
 {
 	return stats->dropped[cause][0] + stats->dropped[cause][1];
 }
 
-/* Counters as reported; those that are not kept are derived. */
+/* Counters as reported; some are computed from others. */
 static void dualpi2_counters(const struct dualpi2_sched_data *q,
 			     enum dualpi2_queue queue,
 			     struct tc_dualpi2_counters *c)
@@ -1838,7 +2553,7 @@ static void dualpi2_counters(const struct dualpi2_sched_data *q,
 		.arrived_ect1 = stats->arrived[DUALPI2_ECN_ECT1],
 		.arrived_ect0 = stats->arrived[DUALPI2_ECN_ECT0],
 		.arrived_ce = stats->arrived[DUALPI2_ECN_CE],
-		.forwarded = stats->forwarded_before +
+		.forwarded = stats->delay.not_shown +
 			     dualpi2_delay_count(&stats->delay),
 		.queued = fifo->list.qlen,
 		.queued_bytes = dualpi2_fifo_bytes(fifo),
@@ -1896,8 +2611,8 @@ static u32 dualpi2_marks(const struct dualpi2_queue_stats *stats)
 }
 
 /* The structs before the attributes, at fixed offsets. */
-static void dualpi2_xstats(const struct dualpi2_sched_data *q, u64 now_ns,
-			   struct tc_dualpi2_xstats *x,
+static void dualpi2_xstats(const struct dualpi2_sched_data *q,
+			   const u64 *head_age_ns, struct tc_dualpi2_xstats *x,
 			   struct tc_dualpi2_ext_xstats *ext)
 {
 	const struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
@@ -1915,8 +2630,8 @@ static void dualpi2_xstats(const struct dualpi2_sched_data *q, u64 now_ns,
 	};
 	*x = (struct tc_dualpi2_xstats) {
 		.prob = dualpi2_q32_to_u32(q->vars.base_q32),
-		.delay_c = dualpi2_ns_to_us(dualpi2_head_age_ns(c, now_ns)),
-		.delay_l = dualpi2_ns_to_us(dualpi2_head_age_ns(l, now_ns)),
+		.delay_c = dualpi2_ns_to_us(head_age_ns[DUALPI2_QUEUE_C]),
+		.delay_l = dualpi2_ns_to_us(head_age_ns[DUALPI2_QUEUE_L]),
 		.packets_in_c = dualpi2_enqueued(&c->stats),
 		.packets_in_l = dualpi2_enqueued(&l->stats),
 		.maxq = q->max_pkts,
@@ -1930,7 +2645,8 @@ static void dualpi2_xstats(const struct dualpi2_sched_data *q, u64 now_ns,
 }
 
 static int dualpi2_put_xstats(struct sk_buff *skb,
-			      const struct dualpi2_sched_data *q, u64 now_ns)
+			      const struct dualpi2_sched_data *q,
+			      const u64 *head_age_ns)
 {
 	struct tc_dualpi2_ext_xstats ext;
 	struct tc_dualpi2_xstats x;
@@ -1939,7 +2655,7 @@ static int dualpi2_put_xstats(struct sk_buff *skb,
 	to = nla_reserve_nohdr(skb, TC_DUALPI2_EXT_XSTATS_OFFSET + sizeof(ext));
 	if (!to)
 		return -EMSGSIZE;
-	dualpi2_xstats(q, now_ns, &x, &ext);
+	dualpi2_xstats(q, head_age_ns, &x, &ext);
 	memset(to, 0, TC_DUALPI2_EXT_XSTATS_OFFSET);
 	memcpy(to, &x, sizeof(x));
 	memcpy(to + TC_DUALPI2_EXT_XSTATS_OFFSET, &ext, sizeof(ext));
@@ -1959,7 +2675,7 @@ static int dualpi2_put_hist(struct sk_buff *skb, const struct dualpi2_delay *d)
 	for (i = 0; i < buckets; i++) {
 		u64 packets = dualpi2_delay_bucket(d, i);
 
-		/* The attribute need not be aligned. */
+		/* The attribute is not always aligned. */
 		memcpy(nla_data(attr) + i * sizeof(packets), &packets,
 		       sizeof(packets));
 	}
@@ -2042,37 +2758,154 @@ static int dualpi2_put_link(struct sk_buff *skb,
 	return nla_put(skb, TCA_DUALPI2_STATS_LINK, sizeof(link), &link);
 }
 
+/* Add the statistics of queue protection to @st. */
+static void dualpi2_add_qprotect(const struct dualpi2_sched_data *q, u64 now_ns,
+				 struct tc_dualpi2_qprotect *st)
+{
+	const struct dualpi2_qprotect *qp = q->qprotect;
+	struct dualpi2_qprotect_use use;
+
+	st->alloc_failed += q->qprotect_alloc_failed;
+	if (!qp)
+		return;
+	use = dualpi2_qprotect_use(&q->qprotect_params, qp->buckets,
+				   q->fifo[DUALPI2_QUEUE_C].bytes_out, now_ns);
+	st->redirected += qp->redirected;
+	st->redirected_bytes += qp->redirected_bytes;
+	st->sanctions += qp->sanctions;
+	st->scored += qp->scored;
+	st->scored_shared += qp->scored_shared;
+	st->sanctioned += use.redirected;
+	st->buckets_used += use.used;
+	st->buckets += DUALPI2_QPROTECT_BUCKETS;
+	st->score_max_us = max(st->score_max_us,
+			       dualpi2_ns_to_us(use.score_max_ns));
+}
+
+static int dualpi2_put_qprotect(struct sk_buff *skb,
+				const struct dualpi2_sched_data *q,
+				const struct tc_dualpi2_qprotect *st)
+{
+	return q->config.qprotect ?
+	       nla_put(skb, TCA_DUALPI2_STATS_QPROTECT, sizeof(*st), st) : 0;
+}
+
+static int dualpi2_put_flow(struct sk_buff *skb,
+			    const struct dualpi2_sched_data *q, int type, u32 i,
+			    u64 now_ns)
+{
+	const struct dualpi2_qprotect *qp = q->qprotect;
+	const struct dualpi2_qprotect_bucket *b = &qp->buckets[i];
+	struct tc_dualpi2_qprotect_flow flow = {};
+
+	if (i == DUALPI2_QPROTECT_FLOWS) {
+		flow.shared = 1;
+	} else {
+		/* An earlier flow of this bucket had another hash. */
+		if (q->config.qprotect == DUALPI2_QPROTECT_TUPLE && qp->flows &&
+		    qp->flows[i].hash == b->hash)
+			flow = qp->flows[i];
+		flow.hash = b->hash;
+	}
+	flow.score_us = dualpi2_ns_to_us(dualpi2_qprotect_score_ns(b, now_ns));
+	flow.redirected = b->redirected;
+	flow.sanctioned = !!b->c_end;
+	return nla_put(skb, type, sizeof(flow), &flow);
+}
+
+/* The flows with the highest scores; those that are redirected without a score last. */
+static int dualpi2_put_flows(struct sk_buff *skb,
+			     const struct dualpi2_sched_data *q, u64 now_ns)
+{
+	u64 c_out = q->fifo[DUALPI2_QUEUE_C].bytes_out, done = 0;
+	const struct dualpi2_qprotect_bucket *b;
+	struct nlattr *nest;
+	u32 i, worst;
+	int type;
+
+	if (!q->config.qprotect || !q->qprotect)
+		return 0;
+	b = q->qprotect->buckets;
+	nest = nla_nest_start(skb, TCA_DUALPI2_STATS_QPROTECT_FLOWS);
+	if (!nest)
+		return -EMSGSIZE;
+	for (type = 1; type <= DUALPI2_QPROTECT_LISTED; type++) {
+		worst = DUALPI2_QPROTECT_BUCKETS;
+		for (i = 0; i < DUALPI2_QPROTECT_BUCKETS; i++)
+			if (!(done & BIT_ULL(i)) &&
+			    !dualpi2_qprotect_is_free(&q->qprotect_params,
+						      &b[i], c_out, now_ns) &&
+			    (worst == DUALPI2_QPROTECT_BUCKETS ||
+			     b[i].expiry_ns > b[worst].expiry_ns))
+				worst = i;
+		if (worst == DUALPI2_QPROTECT_BUCKETS)
+			break;
+		done |= BIT_ULL(worst);
+		if (dualpi2_put_flow(skb, q, type, worst, now_ns))
+			return -EMSGSIZE;
+	}
+	nla_nest_end(skb, nest);
+	return 0;
+}
+
+/* What the statistics have besides the state of an instance. */
+struct dualpi2_sums {
+	struct tc_dualpi2_qprotect qprotect;
+	u64 head_age_ns[DUALPI2_QUEUES];
+};
+
+/* Add what one instance has; called with the tree locked.  Returns the time. */
+static u64 dualpi2_add_sums(struct Qdisc *sch, struct dualpi2_sums *sums)
+{
+	const struct dualpi2_sched_data *q = qdisc_priv(sch);
+	u64 now_ns = dualpi2_catch_up(sch);
+	int queue;
+
+	dualpi2_add_qprotect(q, now_ns, &sums->qprotect);
+	for (queue = 0; queue < DUALPI2_QUEUES; queue++)
+		sums->head_age_ns[queue] =
+			max(sums->head_age_ns[queue],
+			    dualpi2_head_age_ns(&q->fifo[queue], now_ns));
+	return now_ns;
+}
+
 /* gnet_stats_copy_app() would put all of this into TCA_XSTATS too, and a message
  * that has it twice would exceed a page.
  */
-static int dualpi2_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+static int dualpi2_put_stats(struct gnet_dump *d,
+			     const struct dualpi2_sched_data *q,
+			     const struct dualpi2_sums *sums, u64 now_ns)
 {
-	const struct dualpi2_sched_data *q = qdisc_priv(sch);
-	struct nlattr *app;
-	u64 now_ns;
-	int err;
+	struct nlattr *app = nla_nest_start_noflag(d->skb, TCA_STATS_APP);
 
-	app = nla_nest_start_noflag(d->skb, TCA_STATS_APP);
-	if (!app)
-		return -1;
-	/* Locked, so that the counters are consistent. */
-	sch_tree_lock(sch);
-	now_ns = dualpi2_catch_up(sch);
-	err = dualpi2_put_xstats(d->skb, q, now_ns) ||
-	      dualpi2_put_queue(d->skb, q, DUALPI2_QUEUE_C) ||
-	      dualpi2_put_queue(d->skb, q, DUALPI2_QUEUE_L) ||
-	      dualpi2_put_overload(d->skb, q, now_ns) ||
-	      dualpi2_put_link(d->skb, q);
-	sch_tree_unlock(sch);
 	/* The caller cancels a message that is too long. */
-	if (err)
+	if (!app || dualpi2_put_xstats(d->skb, q, sums->head_age_ns) ||
+	    dualpi2_put_queue(d->skb, q, DUALPI2_QUEUE_C) ||
+	    dualpi2_put_queue(d->skb, q, DUALPI2_QUEUE_L) ||
+	    dualpi2_put_overload(d->skb, q, now_ns) ||
+	    dualpi2_put_link(d->skb, q) ||
+	    dualpi2_put_qprotect(d->skb, q, &sums->qprotect))
 		return -1;
 	nla_nest_end(d->skb, app);
 	return 0;
 }
 
-/* The classes exist as names for filters and skb->priority, and two of them for
- * their statistics; none can be made, changed or given a qdisc of its own.
+static int dualpi2_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
+{
+	struct dualpi2_sums sums = {};
+	u64 now_ns;
+	int err;
+
+	/* Locked, so that the counters are consistent. */
+	sch_tree_lock(sch);
+	now_ns = dualpi2_add_sums(sch, &sums);
+	err = dualpi2_put_stats(d, qdisc_priv(sch), &sums, now_ns);
+	sch_tree_unlock(sch);
+	return err;
+}
+
+/* The classes are targets for filters and skb->priority; two of them have statistics.
+ * Users cannot add or change classes or attach qdiscs to them.
  */
 static struct Qdisc *dualpi2_leaf(struct Qdisc *sch, unsigned long arg)
 {
@@ -2094,8 +2927,8 @@ static void dualpi2_unbind_filter(struct Qdisc *sch, unsigned long cl)
 {
 }
 
-/* Most instances never have a filter, and a block is larger than a small qdisc: the
- * first request about filters makes it.  A dump, which has no extack, makes none.
+/* Most instances never have a filter, and a block is larger than a small qdisc, so the
+ * first request about filters allocates it.  A dump has no extack and allocates none.
  */
 static struct tcf_block *dualpi2_tcf_block(struct Qdisc *sch, unsigned long cl,
 					   struct netlink_ext_ack *extack)
@@ -2124,13 +2957,14 @@ static int dualpi2_dump_class_stats(struct Qdisc *sch, unsigned long cl,
 							     DUALPI2_QUEUE_C;
 	const struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct tc_dualpi2_counters counters;
+	struct dualpi2_sums sums = {};
 	struct gnet_stats_queue qs = {};
 	struct nlattr *app;
 	int cause, err;
 	u64 now_ns;
 
 	sch_tree_lock(sch);
-	now_ns = dualpi2_catch_up(sch);
+	now_ns = dualpi2_add_sums(sch, &sums);
 	dualpi2_counters(q, queue, &counters);
 	qs.backlog = counters.queued_bytes;
 	for (cause = 0; cause < DUALPI2_DROPS; cause++)
@@ -2139,8 +2973,11 @@ static int dualpi2_dump_class_stats(struct Qdisc *sch, unsigned long cl,
 					counters.forwarded) < 0 ||
 	      gnet_stats_copy_queue(d, NULL, &qs, counters.queued) < 0;
 	app = err ? NULL : nla_nest_start_noflag(d->skb, TCA_STATS_APP);
-	err = !app || dualpi2_put_xstats(d->skb, q, now_ns) ||
-	      dualpi2_put_queue(d->skb, q, queue);
+	err = !app || dualpi2_put_xstats(d->skb, q, sums.head_age_ns) ||
+	      dualpi2_put_queue(d->skb, q, queue) ||
+	      (queue == DUALPI2_QUEUE_L &&
+	       (dualpi2_put_qprotect(d->skb, q, &sums.qprotect) ||
+		dualpi2_put_flows(d->skb, q, now_ns)));
 	sch_tree_unlock(sch);
 	if (err)
 		return -1;
@@ -2193,34 +3030,52 @@ static struct Qdisc_ops dualpi2_qdisc_ops __read_mostly = {
 	.owner		= THIS_MODULE,
 };
 
+#include <qdisc/mq.h>
+
 static int __init dualpi2_module_init(void)
 {
-	int err = genl_register_family(&dualpi2_genl_family);
+	int err;
 
+	dualpi2_active_cache = KMEM_CACHE(dualpi2_active, SLAB_HWCACHE_ALIGN);
+	if (!dualpi2_active_cache)
+		return -ENOMEM;
+	err = genl_register_family(&dualpi2_genl_family);
 	if (!err) {
 		err = register_qdisc(&dualpi2_qdisc_ops);
-		if (!err)
-			return 0;
+		if (!err) {
+			err = register_qdisc(&dualpi2_mq_qdisc_ops);
+			if (!err)
+				return 0;
+			unregister_qdisc(&dualpi2_qdisc_ops);
+		}
 		genl_unregister_family(&dualpi2_genl_family);
 	}
-	if (err != -EEXIST)
-		return err;
-	pr_err("the kernel has a dualpi2 already: remove its module (modprobe -r); one that is built in cannot be replaced\n");
-	/* modprobe takes "exists" for success: this module, loaded already. */
-	return -EBUSY;
+	kmem_cache_destroy(dualpi2_active_cache);
+#ifndef DUALPI2_KERNEL_TREE
+	/* For modprobe EEXIST means success: this module is already loaded. */
+	if (err == -EEXIST) {
+		pr_err("the kernel has a dualpi2 already: remove its module (modprobe -r); one that is built in cannot be replaced\n");
+		return -EBUSY;
+	}
+#endif
+	return err;
 }
 
 static void __exit dualpi2_module_exit(void)
 {
+	unregister_qdisc(&dualpi2_mq_qdisc_ops);
 	unregister_qdisc(&dualpi2_qdisc_ops);
 	genl_unregister_family(&dualpi2_genl_family);
+	kmem_cache_destroy(dualpi2_active_cache);
 }
 
 module_init(dualpi2_module_init)
 module_exit(dualpi2_module_exit)
 
 MODULE_ALIAS_NET_SCH("dualpi2");
+MODULE_ALIAS_NET_SCH("dualpi2_mq");
 MODULE_ALIAS("sch_dualpi2");
+MODULE_ALIAS("sch_dualpi2_mq");
 MODULE_AUTHOR("The dualpi2 authors");
 MODULE_DESCRIPTION("Dual Queue Coupled AQM for L4S and Classic traffic (RFC 9332)");
 MODULE_LICENSE("GPL");

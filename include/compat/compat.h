@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What kernels from 5.10 on lack of the newest one, or name otherwise.  It is
- * included after all kernel headers.  probes.mk probes the headers for each
+ * Differences between kernels from 5.10 on and the newest one.  Include this file after
+ * all kernel headers.  probes.mk probes the headers for each
  * DUALPI2_HAVE_*, because stable kernels get features at odd versions.
+ *
+ * scripts/kernel-patches resolves this file for one kernel: it puts the bodies of one
+ * statement and the definitions DUALPI2_REASON_* in place of their uses, and moves the
+ * other functions to dualpi2_packet.h.
  */
 #ifndef _DUALPI2_COMPAT_H
 #define _DUALPI2_COMPAT_H
@@ -16,24 +20,22 @@
 #include <net/gso.h>
 #endif
 
-/* 6.9; before, the core asks for sch_<id>, which every kernel is given too. */
+/* 6.9; earlier kernels request sch_<id>, which the module has as an alias, too. */
 #ifndef MODULE_ALIAS_NET_SCH
 #define MODULE_ALIAS_NET_SCH(id)	MODULE_ALIAS("net-sch-" id)
 #endif
 
-/* The greatest length on the link that a size table may give a packet: 6.1.192,
- * 7.3; before, there was no bound.
- */
+/* Maximum length that a size table can give a packet: 6.1.192, 7.3; unlimited before. */
 #ifndef QDISC_PKT_LEN_MAX
 #define QDISC_PKT_LEN_MAX	(1 << 20)
 #endif
 
-/* Run the filters of a qdisc.  A redirect is not possible from here: some
- * kernels turn it into a drop themselves, the others are helped.
+/* Run the filters of a qdisc.  A qdisc cannot redirect: some kernels turn a redirect
+ * into a drop themselves, this function does so for the others.
  */
-static inline int dualpi2_compat_classify(struct sk_buff *skb,
-					  const struct tcf_proto *tp,
-					  struct tcf_result *res)
+static inline int dualpi2_compat_run_filters(struct sk_buff *skb,
+					     const struct tcf_proto *tp,
+					     struct tcf_result *res)
 {
 #ifdef DUALPI2_HAVE_TCF_CLASSIFY_INGRESS	/* before 5.15 */
 	int ret = tcf_classify(skb, tp, res, false);
@@ -45,37 +47,37 @@ static inline int dualpi2_compat_classify(struct sk_buff *skb,
 }
 
 /* Make a segment of a GSO packet look like a packet of its own to the qdisc
- * layer.  Since 6.19 the control block counts segments; since 7.2 the split
- * overwrites the drop reason, which lies where its own state is.
+ * layer.  The split overwrites the drop reason, because its state is at the same place.
  */
-static inline void dualpi2_compat_init_segment(struct sk_buff *skb)
+static inline void dualpi2_compat_reset_cb(struct sk_buff *skb)
 {
-#ifdef DUALPI2_HAVE_PKT_SEGS
+#ifdef DUALPI2_HAVE_PKT_SEGS	/* 6.19 */
 	qdisc_skb_cb(skb)->pkt_segs = 1;
 #endif
-#if defined(DUALPI2_HAVE_QDISC_DROP_REASON)
+#if defined(DUALPI2_HAVE_QDISC_DROP_REASON)	/* 7.2 */
 	tcf_set_qdisc_drop_reason(skb, QDISC_DROP_GENERIC);
 #elif defined(DUALPI2_HAVE_SKB_DROP_REASON)
 	tcf_set_drop_reason(skb, SKB_DROP_REASON_QDISC_DROP);
 #endif
 }
 
-/* Why packets are dropped, as skb:kfree_skb and dropwatch report it.  Before 7.2
- * there is one reason for all qdiscs, before 5.17 there is none.
+/* Drop reasons, as skb:kfree_skb and dropwatch report them.  Before 7.2 there is one
+ * reason for all qdiscs, before 5.17 none.
  */
-enum dualpi2_compat_reason {
 #ifdef DUALPI2_HAVE_QDISC_DROP_REASON
-	DUALPI2_REASON_OTHER = QDISC_DROP_GENERIC,
-	DUALPI2_REASON_LIMIT = QDISC_DROP_OVERLIMIT,
-	DUALPI2_REASON_AQM = QDISC_DROP_CONGESTED,
-	DUALPI2_REASON_OVERLOAD = QDISC_DROP_FLOOD_PROTECTION,
+#define dualpi2_compat_reason	qdisc_drop_reason
+#define DUALPI2_REASON_OTHER	QDISC_DROP_GENERIC
+#define DUALPI2_REASON_LIMIT	QDISC_DROP_OVERLIMIT
+#define DUALPI2_REASON_AQM	QDISC_DROP_CONGESTED
+#define DUALPI2_REASON_OVERLOAD	QDISC_DROP_FLOOD_PROTECTION
 #else
+enum dualpi2_compat_reason {
 	DUALPI2_REASON_OTHER,
 	DUALPI2_REASON_LIMIT,
 	DUALPI2_REASON_AQM,
 	DUALPI2_REASON_OVERLOAD,
-#endif
 };
+#endif
 
 /* Drop a packet in enqueue.  Returns NET_XMIT_DROP. */
 static inline int dualpi2_compat_drop(struct sk_buff *skb, struct Qdisc *sch,
@@ -83,9 +85,10 @@ static inline int dualpi2_compat_drop(struct sk_buff *skb, struct Qdisc *sch,
 				      enum dualpi2_compat_reason reason)
 {
 #ifdef DUALPI2_HAVE_QDISC_DROP_REASON
-	tcf_set_qdisc_drop_reason(skb, (enum qdisc_drop_reason)reason);
-#endif
+	return qdisc_drop_reason(skb, sch, to_free, reason);
+#else
 	return qdisc_drop(skb, sch, to_free);
+#endif
 }
 
 /* Drop a packet in dequeue.  From 7.2 on a root qdisc frees it after the lock is
@@ -96,7 +99,7 @@ dualpi2_compat_dequeue_drop(struct Qdisc *sch, struct sk_buff *skb,
 			    enum dualpi2_compat_reason reason)
 {
 #if defined(DUALPI2_HAVE_QDISC_DROP_REASON)
-	qdisc_dequeue_drop(sch, skb, (enum qdisc_drop_reason)reason);
+	qdisc_dequeue_drop(sch, skb, reason);
 #elif defined(DUALPI2_HAVE_QDISC_DROP)
 	kfree_skb_reason(skb, SKB_DROP_REASON_QDISC_DROP);
 #else
@@ -111,11 +114,11 @@ static inline void dualpi2_compat_init(struct Qdisc *sch)
 #endif
 }
 
-/* Packets and bytes into a dump; 5.16 has another type for them. */
+/* Packets and bytes into a dump. */
 static inline int dualpi2_compat_copy_basic(struct gnet_dump *d, u64 bytes,
 					    u64 packets)
 {
-#ifdef DUALPI2_HAVE_GNET_STATS_BASIC_SYNC
+#ifdef DUALPI2_HAVE_GNET_STATS_BASIC_SYNC	/* 5.16 */
 	struct gnet_stats_basic_sync basic;
 
 	gnet_stats_basic_sync_init(&basic);
@@ -129,6 +132,37 @@ static inline int dualpi2_compat_copy_basic(struct gnet_dump *d, u64 bytes,
 	};
 
 	return gnet_stats_copy_basic(NULL, d, NULL, &basic);
+#endif
+}
+
+/* Sums over the children of a root qdisc: set to 0, add one child, dump one child. */
+static inline void dualpi2_compat_zero_basic(struct Qdisc *sch)
+{
+#ifdef DUALPI2_HAVE_GNET_STATS_BASIC_SYNC
+	gnet_stats_basic_sync_init(&sch->bstats);
+#else
+	memset(&sch->bstats, 0, sizeof(sch->bstats));
+#endif
+}
+
+static inline void dualpi2_compat_add_basic(struct Qdisc *sch, struct Qdisc *child)
+{
+#ifdef DUALPI2_HAVE_GNET_STATS_BASIC_SYNC
+	gnet_stats_add_basic(&sch->bstats, child->cpu_bstats, &child->bstats,
+			     false);
+#else
+	sch->bstats.bytes += child->bstats.bytes;
+	sch->bstats.packets += child->bstats.packets;
+#endif
+}
+
+static inline int dualpi2_compat_copy_child(struct gnet_dump *d, struct Qdisc *child)
+{
+#ifdef DUALPI2_HAVE_GNET_STATS_BASIC_SYNC
+	return gnet_stats_copy_basic(d, child->cpu_bstats, &child->bstats, true);
+#else
+	return gnet_stats_copy_basic(qdisc_root_sleeping_running(child), d,
+				     child->cpu_bstats, &child->bstats);
 #endif
 }
 

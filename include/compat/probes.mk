@@ -13,3 +13,4 @@ ccflags-y += $(call dualpi2-have,net/sch_generic.h,tcf_set_drop_reason.const str
 ccflags-y += $(call dualpi2-have,linux/skbuff.h,SKB_DROP_REASON_QDISC_DROP,QDISC_DROP)
 ccflags-y += $(call dualpi2-have,net/dropreason*.h,SKB_DROP_REASON_QDISC_DROP,QDISC_DROP)
 ccflags-y += $(call dualpi2-have,net/gen_stats.h,^struct gnet_stats_basic_sync,GNET_STATS_BASIC_SYNC)
+ccflags-y += $(call dualpi2-have,net/sch_generic.h,change_real_num_tx,CHANGE_REAL_NUM_TX)

@@ -7,9 +7,9 @@
 
 #include <net/dualpi2_units.h>
 
-/* Histogram of delays: eight buckets of one unit, then eight in each octave, so
- * that from eight units on every bucket is at most 1/8 of its delay wide.  At
- * 2^14 units it ends: 134 ms for the L4S queue, 1.07 s for the Classic one.
+/* Eight buckets of the minimum width, then eight in each octave.  From eight times the
+ * minimum width on, a bucket's width is at most 1/8 of its delay.  The last boundary is
+ * 2^14 minimum widths: 134 ms for the L4S queue, 1.07 s for the Classic queue.
  */
 #define DUALPI2_HIST_SUB_BITS		3
 #define DUALPI2_HIST_SUB		(1U << DUALPI2_HIST_SUB_BITS)
@@ -18,34 +18,45 @@
 					 (1 + DUALPI2_HIST_OCTAVES))
 
 /**
- * struct dualpi2_delay - histogram of one queue's delays
- * @short_ns: below this delay, buckets are one unit wide and it is not the greatest
- * @watch_ns: beyond this delay there is more to do than to count
- * @sum_ns: of all delays, modulo 2^64
- * @first_ns: below this delay, eight units, buckets are one unit wide
- * @bias: buckets that there would be below the first one of such a width
- * @shift: the unit is 2^@shift ns, 10..24
- * @generation: how often the edges were set
- * @max_ns: the greatest
- * @beyond: delays that are beyond the last bucket
+ * struct dualpi2_hist - the buckets of a histogram
  * @low: packets in each bucket, the lower 32 bits
  * @high: the upper 16 bits; 2^48 packets take nine years at a million a second
+ */
+struct dualpi2_hist {
+	u32 low[DUALPI2_HIST_BUCKETS];
+	u16 high[DUALPI2_HIST_BUCKETS];
+};
+
+/**
+ * struct dualpi2_delay - delays of one queue's packets
+ * @short_ns: below this delay, buckets have the minimum width and the maximum does not
+ *	change
+ * @watch_ns: from this delay on, the maximum changes or the last bucket has ended; 0:
+ *	there is no packet in the histogram
+ * @sum_ns: sum of all delays, wraps around
+ * @hist: the buckets, zero when it is set; NULL: packets count as @not_shown
+ * @bias: octave of eight minimum widths, times eight
+ * @shift: the minimum width is 2^@shift ns, 10..24
+ * @generation: number of times that the bucket boundaries were set
+ * @max_ns: maximum delay
+ * @beyond: packets with a delay above the last bucket
+ * @not_shown: packets that are not in the histogram, nor in sum and maximum: it had
+ *	other boundaries when they left, or there was no @hist
  */
 struct dualpi2_delay {
 	u64 short_ns;
 	u64 watch_ns;
 	u64 sum_ns;
-	u64 first_ns;
+	struct dualpi2_hist *hist;
 	u32 bias;
 	u8 shift;
 	u32 generation;
 	u64 max_ns;
 	u64 beyond;
-	u32 low[DUALPI2_HIST_BUCKETS];
-	u16 high[DUALPI2_HIST_BUCKETS];
+	u64 not_shown;
 };
 
-/* Number of the highest bit that is set; there must be one. */
+/* Number of the highest bit that is set; @number is not 0. */
 static inline u32 dualpi2_highest_bit(u64 number)
 {
 	if (sizeof(unsigned long) == sizeof(number))
@@ -54,47 +65,42 @@ static inline u32 dualpi2_highest_bit(u64 number)
 }
 
 /**
- * dualpi2_hist_shift() - unit of a histogram
+ * dualpi2_hist_shift() - minimum bucket width of a histogram
  * @us: width of the first buckets, DUALPI2_HIST_C_MIN..DUALPI2_HIST_C_MAX
  *
- * Return: logarithm to base 2 of the least power of two that is not below @us,
- * in ns: 10..24.
+ * Return: base-2 logarithm of the width in ns, which is @us rounded up to a power of
+ * two: 10..24.
  */
 static inline u8 dualpi2_hist_shift(u32 us)
 {
 	return __fls(us * DUALPI2_NS_PER_US - 1) + 1;
 }
 
-/**
- * dualpi2_delay_init() - an empty histogram
- * @d: histogram; zero when it is the first time
- * @shift: from dualpi2_hist_shift()
- */
-static inline void dualpi2_delay_init(struct dualpi2_delay *d, u8 shift)
+/* Eight minimum widths: below this delay buckets have the minimum width. */
+static inline u64 dualpi2_delay_first_ns(const struct dualpi2_delay *d)
 {
-	u32 generation = d->generation + 1;
-
-	*d = (struct dualpi2_delay) {
-		.short_ns = 1,
-		.first_ns = (u64)DUALPI2_HIST_SUB << shift,
-		.bias = (shift + DUALPI2_HIST_SUB_BITS) * DUALPI2_HIST_SUB,
-		.generation = generation,
-		.shift = shift,
-	};
+	return (u64)DUALPI2_HIST_SUB << (d->shift & 63);
 }
 
-/* A delay that is the greatest so far, or beyond the histogram: what is not the
- * greatest and yet beyond watch_ns is beyond its end.  Return: it is beyond.
+/* A delay from watch_ns on is a new maximum, or above the last bucket, or both; or there
+ * is no histogram.
+ * Return: it is not in a bucket.
  */
 static inline bool dualpi2_delay_is_new(struct dualpi2_delay *d, u64 delay_ns)
 {
-	if (delay_ns > d->max_ns) {
-		u64 last_ns = (d->first_ns << DUALPI2_HIST_OCTAVES) - 1;
+	if (!d->hist) {
+		d->sum_ns = 0;
+		d->not_shown++;
+		return true;
+	}
+	if (delay_ns >= d->max_ns) {
+		u64 first_ns = dualpi2_delay_first_ns(d);
+		u64 end_ns = first_ns << DUALPI2_HIST_OCTAVES;
 
 		d->max_ns = delay_ns;
-		d->watch_ns = min_t(u64, delay_ns, last_ns);
-		d->short_ns = min_t(u64, delay_ns, d->first_ns - 1) + 1;
-		if (delay_ns <= last_ns)
+		d->watch_ns = min_t(u64, delay_ns, end_ns - 1) + 1;
+		d->short_ns = min_t(u64, delay_ns, first_ns - 1) + 1;
+		if (delay_ns < end_ns)
 			return false;
 	}
 	d->beyond++;
@@ -103,37 +109,39 @@ static inline bool dualpi2_delay_is_new(struct dualpi2_delay *d, u64 delay_ns)
 
 /**
  * dualpi2_delay_add() - count a packet
- * @d: histogram
- * @delay_ns: its time in the queue
+ * @d: from dualpi2_delay_init()
+ * @delay_ns: its sojourn time
  *
- * Eight buckets of each octave come before the eight that this one's are; the
- * three bits after the highest choose among them.  Below eight units the octave is
- * the same throughout, and there is one that does not exist before it.  What is
- * beyond the histogram does not get here, so that no shift is too wide and no
- * bucket beyond the last; masks and pointer say so to kernels that check.
+ * The octave (highest bit) selects eight buckets, the next three bits one of these.
+ * Below eight minimum widths all delays have the same octave.  A delay above the last
+ * bucket returns early, so that each shift and each index is in range; the masks and the
+ * pointers show this to kernels built with checks.  Without a histogram every delay is
+ * at least watch_ns, so that this costs no comparison.
  */
 static inline void dualpi2_delay_add(struct dualpi2_delay *d, u64 delay_ns)
 {
 	unsigned long bucket, octave;
 	u64 number = delay_ns;
-	u16 *high = d->high;
-	u32 *low = d->low;
+	u16 *high;
+	u32 *low;
 
 	d->sum_ns += delay_ns;
 	if (delay_ns < d->short_ns) {
 		bucket = delay_ns >> (d->shift & 63);
 	} else {
-		if (unlikely(delay_ns > d->watch_ns)) {
+		if (unlikely(delay_ns >= d->watch_ns)) {
 			if (dualpi2_delay_is_new(d, delay_ns))
 				return;
-			/* The greatest so far may be in a short bucket. */
-			number |= d->first_ns;
+			/* It may have the minimum width. */
+			number |= dualpi2_delay_first_ns(d);
 		}
 		octave = dualpi2_highest_bit(number);
 		bucket = octave * DUALPI2_HIST_SUB - d->bias +
 			 (unsigned long)(delay_ns << DUALPI2_HIST_SUB_BITS >>
 					 (octave & 63));
 	}
+	low = d->hist->low;
+	high = d->hist->high;
 	if (unlikely(!++low[bucket]))
 		high[bucket]++;
 }
@@ -146,11 +154,13 @@ static inline void dualpi2_delay_add(struct dualpi2_delay *d, u64 delay_ns)
 static inline u64 dualpi2_delay_bucket(const struct dualpi2_delay *d,
 				       u32 bucket)
 {
-	return (u64)d->high[bucket] << 32 | d->low[bucket];
+	const struct dualpi2_hist *hist = d->hist;
+
+	return hist ? (u64)hist->high[bucket] << 32 | hist->low[bucket] : 0;
 }
 
 /**
- * dualpi2_delay_count() - packets in the histogram, those beyond it too
+ * dualpi2_delay_count() - packets in all buckets and above the last
  * @d: histogram
  */
 static inline u64 dualpi2_delay_count(const struct dualpi2_delay *d)
@@ -161,6 +171,50 @@ static inline u64 dualpi2_delay_count(const struct dualpi2_delay *d)
 	for (bucket = 0; bucket < DUALPI2_HIST_BUCKETS; bucket++)
 		count += dualpi2_delay_bucket(d, bucket);
 	return count;
+}
+
+/**
+ * dualpi2_delay_init() - begin an empty histogram
+ * @d: all zero before the first call
+ * @shift: from dualpi2_hist_shift()
+ *
+ * What it held becomes &dualpi2_delay.not_shown.
+ */
+static inline void dualpi2_delay_init(struct dualpi2_delay *d, u8 shift)
+{
+	*d = (struct dualpi2_delay) {
+		.hist = d->hist,
+		.bias = (shift + DUALPI2_HIST_SUB_BITS) * DUALPI2_HIST_SUB,
+		.shift = shift,
+		.generation = d->generation + 1,
+		.not_shown = d->not_shown + dualpi2_delay_count(d),
+	};
+	if (d->hist)
+		*d->hist = (struct dualpi2_hist) {};
+}
+
+/**
+ * dualpi2_delay_merge() - add a histogram to another one, for reports
+ * @to: histogram with the same bucket boundaries, with buckets; no packet can be added
+ *	to it afterwards
+ * @from: histogram
+ */
+static inline void dualpi2_delay_merge(struct dualpi2_delay *to,
+				       const struct dualpi2_delay *from)
+{
+	u32 bucket;
+
+	to->sum_ns += from->sum_ns;
+	to->beyond += from->beyond;
+	to->not_shown += from->not_shown;
+	to->max_ns = max_t(u64, to->max_ns, from->max_ns);
+	for (bucket = 0; bucket < DUALPI2_HIST_BUCKETS; bucket++) {
+		u64 count = dualpi2_delay_bucket(to, bucket) +
+			      dualpi2_delay_bucket(from, bucket);
+
+		to->hist->low[bucket] = count;
+		to->hist->high[bucket] = count >> 32;
+	}
 }
 
 #endif /* _NET_DUALPI2_DELAY_H */

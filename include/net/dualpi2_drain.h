@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * DualPI2: the rate of a link that another qdisc or the device shapes, as it is observed.
+ * DualPI2: rate estimate of a link that another qdisc or the device shapes.
  */
 #ifndef _NET_DUALPI2_DRAIN_H
 #define _NET_DUALPI2_DRAIN_H
 
 #include <net/dualpi2_link.h>
 
-/* Only a backlog that has lasted this long shows the rate of the link.  A shorter
- * one drains into the buffers of the device, at the speed of the processor.
+/* Minimum duration of a backlog that shows the rate of the link.  A shorter one drains
+ * into the buffers of the device, at the speed of the processor.
  */
 #define DUALPI2_DRAIN_AFTER_NS		(1U * DUALPI2_NS_PER_MS)
 
 /**
- * struct dualpi2_drain - rate of a link that another shapes, as seen
- * @begin_ns: begin of the present backlog, lower 32 bits, odd; 0: there is none
+ * struct dualpi2_drain - rate estimate
+ * @begin_ns: begin of the present backlog, lower 32 bits, odd; 0: no backlog
  * @known_bytes: @busy_bytes at the last update, lower 32 bits
- * @since_ns: from here on busy time is not in @busy_ns yet; 0: the backlog has not
- *	lasted for DUALPI2_DRAIN_AFTER_NS
- * @busy_bytes: lengths of packets that left others behind since then
- * @busy_ns: time from each of these to the next packet
- * @ns_per_byte_q20: quotient of the two, 0: nothing was seen yet
+ * @since_ns: time up to which @busy_ns counts; 0: the backlog is shorter than
+ *	DUALPI2_DRAIN_AFTER_NS
+ * @busy_bytes: length of the packets that were sent with a backlog
+ * @busy_ns: time that the link took for them
+ * @ns_per_byte_q20: @busy_ns / @busy_bytes, 0: not measured yet
  */
 struct dualpi2_drain {
 	u32 begin_ns;
@@ -32,7 +32,7 @@ struct dualpi2_drain {
 };
 
 /**
- * dualpi2_drain_pause() - the queues are empty, or not seen for a time
+ * dualpi2_drain_pause() - end the present backlog, or a time without observation
  * @d: state
  * @now_ns: time
  */
@@ -45,10 +45,10 @@ static inline void dualpi2_drain_pause(struct dualpi2_drain *d, u64 now_ns)
 }
 
 /**
- * dualpi2_drain_sent() - a packet leaves a link that another shapes
+ * dualpi2_drain_sent() - count a packet that leaves
  * @d: state
  * @bytes: its length
- * @left: others wait behind it
+ * @left: there is still a backlog
  * @now_ns: time, not 0
  */
 static inline void dualpi2_drain_sent(struct dualpi2_drain *d, u32 bytes,
@@ -71,9 +71,9 @@ static inline void dualpi2_drain_sent(struct dualpi2_drain *d, u32 bytes,
 /**
  * dualpi2_drain_update() - update the rate, at each PI update
  * @d: state
- * @now_ns: time; of a packet that leaves, if @d is of a busy link
+ * @now_ns: time; during a backlog, the time when a packet leaves
  *
- * A quarter of what was seen is forgotten each time that there is something new.
+ * If packets were sent since the last update, the sums decay by a quarter.
  */
 static inline void dualpi2_drain_update(struct dualpi2_drain *d, u64 now_ns)
 {
@@ -85,13 +85,13 @@ static inline void dualpi2_drain_update(struct dualpi2_drain *d, u64 now_ns)
 	}
 	if ((u32)d->busy_bytes == d->known_bytes)
 		return;
-	/* 2^42 ns are 73 minutes: of a link that stood still. */
+	/* At most 2^42 ns, 73 minutes, for a link that was blocked. */
 	time_q20 = min_t(u64, d->busy_ns, 1ULL << 42) << 20;
 	d->ns_per_byte_q20 = min_t(u64, div64_u64(time_q20, d->busy_bytes) ?: 1,
 				   (1ULL << 20) * 1000000);
 	d->busy_bytes -= d->busy_bytes / 4;
 	d->busy_ns -= d->busy_ns / 4;
-	d->known_bytes = d->busy_bytes;
+	d->known_bytes = (u32)d->busy_bytes;
 }
 
 #endif /* _NET_DUALPI2_DRAIN_H */

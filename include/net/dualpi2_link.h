@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * DualPI2: the link: its rate, the length of packets on it, and the limit of NQB traffic.
+ * DualPI2: the link: rate, packet lengths with link layer, limit of NQB traffic.
  */
 #ifndef _NET_DUALPI2_LINK_H
 #define _NET_DUALPI2_LINK_H
 
 #include <net/dualpi2_units.h>
 
-/* Lengths beyond this count as this: at the least rate, 2^20 ns per byte, the
- * time of such a packet is 2^42 ns, and 2^62 in units of 2^-20 ns.
+/* Maximum packet length; longer ones count as this.  At the minimum rate, 2^20 ns per
+ * byte, its serialization time is 2^42 ns, and 2^62 in units of 2^-20 ns.
  */
 #define DUALPI2_LINK_BYTES_MAX		(1U << 22)
 
@@ -23,12 +23,13 @@ enum dualpi2_framing {
 
 /**
  * struct dualpi2_link - the link as configured
- * @ns_per_byte_q20: of the shaper; 0: there is none
- * @overhead_bytes: what the link adds to an IP packet
- * @mpu_bytes: least length on the link
- * @framing: enum dualpi2_framing; RAW: lengths are the kernel's
- * @ingress: what is dropped has used the link
- * @late_max_ns: DUALPI2_LATE_MAX_NS or DUALPI2_LATE_EXACT_NS, as timers are
+ * @ns_per_byte_q20: of the shaper; 0: no shaper
+ * @overhead_bytes: overhead of the link for each IP packet, can be negative
+ * @mpu_bytes: minimum length on the link
+ * @framing: enum dualpi2_framing; RAW: the kernel's packet length counts
+ * @ingress: dropped packets have already used the link
+ * @late_max_ns: DUALPI2_LATE_EXACT_NS with high-resolution timers, else
+ *	DUALPI2_LATE_MAX_NS
  */
 struct dualpi2_link {
 	u64 ns_per_byte_q20;
@@ -40,11 +41,11 @@ struct dualpi2_link {
 };
 
 /**
- * dualpi2_ns_per_byte_q20() - time of a byte
+ * dualpi2_ns_per_byte_q20() - serialization time of a byte
  * @rate: bytes per second, DUALPI2_BANDWIDTH_MIN..DUALPI2_BANDWIDTH_MAX; 0: none
  *
- * Return: nanoseconds times 2^20, 8389..2^20 * 10^6; at 10 Gbit/s the rounding
- * is 3 * 10^-7 of it, at 1 Tbit/s 5 * 10^-5.  0 for no rate.
+ * Return: nanoseconds times 2^20, 8389..2^20 * 10^6; 0 for no rate.  The relative
+ * rounding error is 3 * 10^-7 at 10 Gbit/s and 5 * 10^-5 at 1 Tbit/s.
  */
 static inline u64 dualpi2_ns_per_byte_q20(u64 rate)
 {
@@ -54,7 +55,7 @@ static inline u64 dualpi2_ns_per_byte_q20(u64 rate)
 }
 
 /**
- * dualpi2_rate() - the rate of a time of a byte, for reports
+ * dualpi2_rate() - rate from the serialization time of a byte, for reports
  * @ns_per_byte_q20: 0: none
  *
  * Return: bytes per second, 0 for none.
@@ -66,9 +67,9 @@ static inline u64 dualpi2_rate(u64 ns_per_byte_q20)
 }
 
 /**
- * dualpi2_bytes_ns() - time of so many bytes
+ * dualpi2_bytes_ns() - serialization time of @bytes
  * @ns_per_byte_q20: from dualpi2_ns_per_byte_q20(), or any below 2^42
- * @bytes: beyond U32_MAX it counts as this
+ * @bytes: more than U32_MAX counts as U32_MAX
  *
  * Return: nanoseconds, below 2^54.
  */
@@ -78,7 +79,7 @@ static inline u64 dualpi2_bytes_ns(u64 ns_per_byte_q20, u64 bytes)
 }
 
 /**
- * dualpi2_ns_bytes() - bytes that pass in a time
+ * dualpi2_ns_bytes() - bytes that the link sends in @ns
  * @ns_per_byte_q20: not 0
  * @ns: below 2^44
  */
@@ -89,10 +90,10 @@ static inline u64 dualpi2_ns_bytes(u64 ns_per_byte_q20, u64 ns)
 
 /**
  * dualpi2_nqb_bytes() - limit of NQB traffic in the L4S queue
- * @ns_per_byte_q20: of the link both queues share; 0: not known
+ * @ns_per_byte_q20: of the link; 0: not known
  * @mtu_bytes: MTU with link-layer header
  *
- * RFC 9956 recommends at most 10 ms.  There is always room for two packets.
+ * RFC 9956 recommends at most 10 ms.  The limit is at least two packets of an MTU.
  *
  * Return: bytes; 0: not known, and the delay of the L4S queue is the limit.
  */
@@ -110,9 +111,9 @@ static inline u32 dualpi2_nqb_bytes(u64 ns_per_byte_q20, u32 mtu_bytes)
  * @link: not of framing RAW
  * @ip_bytes: the IP packet
  *
- * ATM cells carry 48 bytes in 53, the last one is padded (ITU-T I.363.5, AAL5;
- * its trailer is part of the overhead); PTM sends a byte with each 64 (IEEE
- * 802.3, 61.3.3).
+ * An ATM cell carries 48 bytes in 53, and the last cell is padded (ITU-T I.363.5, AAL5;
+ * its trailer is part of the overhead).  PTM adds one byte to every 64 (IEEE 802.3,
+ * 61.3.3).
  *
  * Return: 1..2^24.
  */
@@ -134,12 +135,12 @@ static inline u32 dualpi2_link_bytes(const struct dualpi2_link *link,
 }
 
 /**
- * dualpi2_link_gso_bytes() - length on the link of a packet that leaves in parts
+ * dualpi2_link_gso_bytes() - length on the link of a GSO packet's segments
  * @link: not of framing RAW
- * @ip_bytes: the packet as it is: headers once, all of the payload
- * @header_bytes: IP and transport headers, which each part has; where they are
- *	not shorter than the packet, it counts as it is
- * @part_bytes: payload of each part but the last; not 0
+ * @ip_bytes: the GSO packet: headers once, whole payload
+ * @header_bytes: IP and transport headers of a segment; if not below @ip_bytes, the
+ *	packet counts as one segment
+ * @part_bytes: payload of each segment, the last can be shorter; not 0
  */
 static inline u64 dualpi2_link_gso_bytes(const struct dualpi2_link *link,
 					 u32 ip_bytes, u32 header_bytes,

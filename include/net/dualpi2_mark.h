@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * DualPI2: the verdict on a packet (RFC 9332 A.1 figure 5): queue and profile by its
+ * DualPI2: the verdict on a packet (RFC 9332 A.1 figure 5): queue and profile by
  * codepoint, the native L4S marker, evenly spaced signals.
  */
 #ifndef _NET_DUALPI2_MARK_H
@@ -9,13 +9,13 @@
 #include <net/dualpi2_burst.h>
 #include <net/dualpi2_pi.h>
 
-/* A dequeue drops at most this many packets before it forwards one, so that no
- * call holds the lock for a queue's length: 64 in 65 is a drop probability of
- * 98.5 %, reached at an arrival rate of 65 times the link rate.
+/* Maximum number of packets that one dequeue drops before it forwards one.  It limits
+ * the time for which a call holds the lock.  64 of 65 is a drop probability of 98.5 %,
+ * reached at an arrival rate of 65 times the link rate.
  */
 #define DUALPI2_DROPS_PER_DEQUEUE	64U
 
-/* What a packet is to the AQM, from its queue and codepoint (RFC 9332 2.5.1.1). */
+/* How the AQM treats a packet, by queue and codepoint (RFC 9332 2.5.1.1). */
 enum dualpi2_profile {
 	DUALPI2_C_DROP,		/* drop, Classic probability */
 	DUALPI2_C_MARK,		/* mark, Classic probability */
@@ -23,7 +23,7 @@ enum dualpi2_profile {
 	DUALPI2_L_SCALABLE,	/* mark, max(native, coupled) */
 	DUALPI2_L_MARK,		/* mark, square of the above over k */
 	DUALPI2_L_DROP,		/* drop, square of the above over k */
-	DUALPI2_L_UNMARKED,	/* leave alone but in overload */
+	DUALPI2_L_UNMARKED,	/* no signal outside overload */
 };
 
 enum dualpi2_verdict {
@@ -37,25 +37,27 @@ enum dualpi2_verdict {
 };
 
 /**
- * struct dualpi2_packet - what a verdict depends on
+ * struct dualpi2_packet - input of a verdict
  * @profile: from dualpi2_profile()
- * @native_ok: what dualpi2_native_ok() said when the packet joined its queue or,
- *	where @delay_ns is that behind it, says now
- * @low: both queues together hold less than two MTU, see dualpi2_is_low()
- * @shared: Classic packets wait
- * @may_drop: another packet is queued behind this one; the last one is never
- *	dropped, or a parent would see its child run empty inside its dequeue
+ * @native_ok: result of dualpi2_native_ok() at enqueue; with a shaper, at dequeue
+ * @low: backlog of both queues below two MTU, see dualpi2_is_low()
+ * @shared: the Classic queue has a backlog
+ * @spared: no overload drop in the L4S queue: queue protection redirects flows, and the
+ *	delay is at most the critical one
+ * @may_drop: another packet follows.  The last packet is never dropped: otherwise a
+ *	parent would see its child become empty during dequeue
  * @l_pkts: packets in the L4S queue, this one included
- * @delay_ns: input of the native marker: the packet's sojourn time, or with a shaper
- *	the time that the packets behind it take on the link
- * @rnd: for random signals 64 uniform random bits; otherwise any value, used only to
- *	perturb the dither
+ * @delay_ns: input of the native marker: the packet's sojourn time; with a shaper,
+ *	the serialization time of the L4S packets after it
+ * @rnd: 64 uniform random bits for random signals; otherwise any value, which only
+ *	perturbs the dither
  */
 struct dualpi2_packet {
 	enum dualpi2_profile profile;
 	bool native_ok;
 	bool low;
 	bool shared;
+	bool spared;
 	bool may_drop;
 	u32 l_pkts;
 	u64 delay_ns;
@@ -63,12 +65,12 @@ struct dualpi2_packet {
 };
 
 /**
- * dualpi2_over_k_square_q32() - (p/k)^2, the Classic match of a scalable signal
+ * dualpi2_over_k_square_q32() - (p/k)^2, the Classic equivalent of a scalable signal
  * @p: parameters
  * @p_q32: 0..1, probability of a scalable signal
  *
- * RFC 9332 equation (1).  One bit of @p_q32 is given up so that the product
- * stays within 2^63.
+ * RFC 9332 equation (1).  The lowest bit of @p_q32 is ignored, so that the product is at
+ * most 2^63.
  */
 static inline u64 dualpi2_over_k_square_q32(const struct dualpi2_params *p,
 					    u64 p_q32)
@@ -77,16 +79,17 @@ static inline u64 dualpi2_over_k_square_q32(const struct dualpi2_params *p,
 }
 
 /**
- * dualpi2_no_signal() - is it sure that a packet gets no signal?
+ * dualpi2_no_signal() - does the packet surely get no signal?
  * @p: parameters
  * @v: state
- * @queue: where it was
- * @sojourn_ns: time that it spent there
- * @left_bytes: what it leaves behind in that queue
+ * @queue: the packet's queue
+ * @sojourn_ns: its sojourn time
+ * @left_bytes: backlog of @queue after this packet
  *
- * Then dualpi2_verdict() would pass it, whatever else there is to know of it, and
- * need not be asked.  With a shaper the native marker's input is the one delay or the
- * other.  In the Classic queue it is so, too, where signals are given on arrival.
+ * If true, dualpi2_verdict() would return DUALPI2_PASS for each @native_ok, @low and
+ * profile, and need not be called.  With a shaper the native marker's input is the
+ * sojourn time or the time of @left_bytes, so both are checked.  With drop_early it is
+ * always true for the Classic queue, because enqueue has already decided.
  */
 static inline bool dualpi2_no_signal(const struct dualpi2_params *p,
 				     const struct dualpi2_vars *v,
@@ -103,7 +106,7 @@ static inline bool dualpi2_no_signal(const struct dualpi2_params *p,
 		left_bytes * p->link.ns_per_byte_q20 >> 20 < no_signal_below_ns);
 }
 
-/* With another @p_q32, has a whole probability come together? */
+/* Does @p_q32 complete a credit of 1, with the dither? */
 static inline bool dualpi2_is_whole(const struct dualpi2_accumulator *s, u64 p_q32)
 {
 	return s->credit_q32 + (s64)p_q32 + (s32)s->dither_q32 >=
@@ -111,20 +114,18 @@ static inline bool dualpi2_is_whole(const struct dualpi2_accumulator *s, u64 p_q
 }
 
 /**
- * dualpi2_accumulate() - is this packet the one to be signalled?
+ * dualpi2_accumulate() - does this packet get the signal?
  * @s: state of the stream of packets
  * @p_q32: probability, 0..1
  * @random: decide by @rnd instead
  * @rnd: uniform random number; any number if not @random
  *
- * recur() of RFC 9332 A.1: every packet adds its probability, and whenever a
- * whole one has come together a signal is due.  The point where it is due is
- * dithered by up to 1/2 either way, so that the signals do not lock onto a
- * pattern of arrivals, such as some flows that take turns: with less than 1/2,
- * of three or more flows at p = 1/3 some would never be signalled.  From the
- * start, n packets get between n * p - 3/2 and n * p + 1/2 signals, and
- * credit_q32 stays within -1/2..3/2.  The dither runs through a linear
- * congruential sequence of period 2^32, which @rnd disturbs.
+ * recur() of RFC 9332 A.1: each packet adds its probability to the credit, and a signal
+ * is due whenever the credit reaches 1.  The threshold is dithered by up to +-1/2, so
+ * that signals do not lock onto a pattern of arrivals.  With less dither and three flows
+ * that take turns, some flow would never get a signal at p = 1/3.  The first n packets
+ * get n * p - 3/2 to n * p + 1/2 signals, and credit_q32 stays within -1/2..3/2.  The
+ * dither is a linear congruential sequence of period 2^32, perturbed by @rnd.
  */
 static inline bool dualpi2_accumulate(struct dualpi2_accumulator *s, u64 p_q32,
 				      bool random, u32 rnd)
@@ -145,15 +146,15 @@ static inline bool dualpi2_accumulate(struct dualpi2_accumulator *s, u64 p_q32,
 }
 
 /**
- * dualpi2_profile() - what a packet is to the AQM
- * @cfg: knobs
- * @queue: where it goes
+ * dualpi2_profile() - how the AQM treats a packet
+ * @cfg: options
+ * @queue: the packet's queue
  * @ecn: its codepoint
- * @unmarked: it was put into the L4S queue as "leave unmarked"
+ * @unmarked: classified as "L4S queue, leave unmarked" (NQB, class 3)
  *
- * RFC 9332 2.5.1.1 and RFC 9331 5.4.  A codepoint that the mask sends to the
- * L4S queue is scalable there; ECT(1) is scalable in the Classic queue too, so
- * that it is not marked with the Classic probability.
+ * RFC 9332 2.5.1.1 and RFC 9331 5.4.  A codepoint that the mask sends to the L4S queue
+ * is scalable there.  ECT(1) and CE are also scalable in the Classic queue, so that
+ * they are not marked with the Classic probability.
  */
 static inline enum dualpi2_profile
 dualpi2_profile(const struct dualpi2_config *cfg, enum dualpi2_queue queue,
@@ -179,8 +180,8 @@ dualpi2_profile(const struct dualpi2_config *cfg, enum dualpi2_queue queue,
 }
 
 /**
- * dualpi2_queue_of_ecn() - queue for a codepoint, if nothing local decides
- * @cfg: knobs
+ * dualpi2_queue_of_ecn() - queue for a codepoint, without filter, class or DSCP
+ * @cfg: options
  * @ecn: codepoint
  *
  * RFC 9332 2.5.1, RFC 9331 5.1: ECT(1) and CE to L4S.
@@ -193,13 +194,13 @@ dualpi2_queue_of_ecn(const struct dualpi2_config *cfg, enum dualpi2_ecn ecn)
 }
 
 /**
- * dualpi2_is_nqb() - does a packet go to the L4S queue for its DSCP?
- * @cfg: knobs
+ * dualpi2_is_nqb() - does the DSCP select the L4S queue?
+ * @cfg: options
  * @ecn: codepoint
  * @dscp: 0..63
  *
- * To be asked if nothing local decides.  RFC 9956: ECT(1) and CE are treated as
- * with any other DSCP.
+ * Used if no filter or class decides.  The DSCP does not change how ECT(1) and CE are
+ * treated (RFC 9956).
  */
 static inline bool dualpi2_is_nqb(const struct dualpi2_config *cfg,
 				  enum dualpi2_ecn ecn, u32 dscp)
@@ -213,9 +214,9 @@ static inline bool dualpi2_is_nqb(const struct dualpi2_config *cfg,
  * @p: parameters
  * @l_pkts: packets in the L4S queue, this one included
  *
- * Asked at enqueue, as RFC 9332 A.1 advises; at dequeue the last packet of a
- * burst would never be marked.  The delay behind a packet is another matter: the
- * last one has none, and it is the first that tells of the burst.
+ * Evaluated at enqueue, as RFC 9332 A.1 advises: at dequeue the last packet of a burst
+ * would never be marked.  With a shaper it is evaluated at dequeue, because the native
+ * marker's input is then the backlog after the packet, which is longest for the first.
  */
 static inline bool dualpi2_native_ok(const struct dualpi2_params *p, u32 l_pkts)
 {
@@ -223,15 +224,15 @@ static inline bool dualpi2_native_ok(const struct dualpi2_params *p, u32 l_pkts)
 }
 
 /**
- * dualpi2_tolerate() - fit the native marker to the bursts that come
+ * dualpi2_tolerate() - set the burst tolerance of the native marker
  * @p: parameters
  * @v: state
- * @burst_ns: time on the link of bursts to be tolerated
+ * @burst_ns: tolerance: serialization time of a burst
  *
- * The last packet of a burst that finds the queue empty waits for so long.  The
- * ramp begins there at the earliest, and is a quarter of it wide at the least.
- * Linux sends in segments of a millisecond at most (tcp_tso_autosize()): such
- * bursts every fast flow has, and they change nothing.
+ * If a burst meets an empty queue, its last packet waits for @burst_ns.  The ramp begins
+ * at @burst_ns or later and is at least @burst_ns / 4 wide.  A tolerance of up to
+ * DUALPI2_BURST_MIN_NS changes nothing: each fast Linux flow sends segments of up to a
+ * millisecond (tcp_tso_autosize()).
  */
 static inline void dualpi2_tolerate(const struct dualpi2_params *p,
 				    struct dualpi2_vars *v, u32 burst_ns)
@@ -239,7 +240,7 @@ static inline void dualpi2_tolerate(const struct dualpi2_params *p,
 	u32 width_ns = max_t(u32, p->ramp.max_ns - p->ramp.min_ns,
 			     burst_ns / 4);
 
-	if (burst_ns <= max_t(u32, p->ramp.min_ns, DUALPI2_BURST_LEAST_NS)) {
+	if (burst_ns <= max_t(u32, p->ramp.min_ns, DUALPI2_BURST_MIN_NS)) {
 		v->ramp = p->ramp;
 		v->shared_ramp = p->shared_ramp;
 	} else {
@@ -252,21 +253,15 @@ static inline void dualpi2_tolerate(const struct dualpi2_params *p,
 }
 
 /**
- * dualpi2_native_q32() - probability of the native L4S marker
- * @p: parameters
- * @ramp: where it is silent, and where it marks all
+ * dualpi2_ramp_q32() - probability on a ramp
+ * @ramp: delays where it marks no packet and every packet
  * @delay_ns: see struct dualpi2_packet
- * @l_pkts: packets in the L4S queue, this one included
  *
- * laqm() of RFC 9332 A.1, or a step where the ramp is 0 wide.  Between the ends
- * the difference is below 2^32 and the slope is 2^48 over it, rounded down.
+ * Within the ramp the difference is below 2^32, and the slope is 2^48 divided by the
+ * width, rounded down.
  */
-static inline u64 dualpi2_native_q32(const struct dualpi2_params *p,
-				     const struct dualpi2_ramp *ramp,
-				     u64 delay_ns, u32 l_pkts)
+static inline u64 dualpi2_ramp_q32(const struct dualpi2_ramp *ramp, u64 delay_ns)
 {
-	if (p->step_pkts != U32_MAX)
-		return l_pkts > p->step_pkts ? DUALPI2_ONE_Q32 : 0;
 	if (delay_ns <= ramp->min_ns)
 		return 0;
 	if (delay_ns >= ramp->max_ns)
@@ -275,8 +270,26 @@ static inline u64 dualpi2_native_q32(const struct dualpi2_params *p,
 }
 
 /**
- * dualpi2_is_low() - is there too little in the queues for a Classic signal?
- * @backlog_bytes: in both queues, the packet in question included
+ * dualpi2_native_q32() - probability of the native L4S marker
+ * @p: parameters
+ * @ramp: delays where it marks no packet and every packet
+ * @delay_ns: see struct dualpi2_packet
+ * @l_pkts: packets in the L4S queue, this one included
+ *
+ * laqm() of RFC 9332 A.1, or a step if the ramp's width is 0.
+ */
+static inline u64 dualpi2_native_q32(const struct dualpi2_params *p,
+				     const struct dualpi2_ramp *ramp,
+				     u64 delay_ns, u32 l_pkts)
+{
+	if (p->step_pkts != U32_MAX)
+		return l_pkts > p->step_pkts ? DUALPI2_ONE_Q32 : 0;
+	return dualpi2_ramp_q32(ramp, delay_ns);
+}
+
+/**
+ * dualpi2_is_low() - is the backlog too short for coupled and Classic signals?
+ * @backlog_bytes: of both queues, the packet included
  * @mtu_bytes: MTU with link-layer header
  */
 static inline bool dualpi2_is_low(u64 backlog_bytes, u32 mtu_bytes)
@@ -285,7 +298,7 @@ static inline bool dualpi2_is_low(u64 backlog_bytes, u32 mtu_bytes)
 					    DUALPI2_LOW_MTU_BYTES);
 }
 
-/* Drops and marks of one packet draw on different halves of its random bits. */
+/* Drops and marks use different halves of a packet's random bits. */
 static inline bool dualpi2_hit_drop(const struct dualpi2_params *p,
 				    const struct dualpi2_packet *pkt,
 				    struct dualpi2_accumulator *s, u64 p_q32)
@@ -330,7 +343,7 @@ static __always_inline enum dualpi2_verdict
 dualpi2_l_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
 		  const struct dualpi2_packet *pkt)
 {
-	bool shed = !pkt->low && dualpi2_sheds(p, v);
+	bool shed = !pkt->low && !pkt->spared && dualpi2_sheds(p, v);
 	u64 coupled_q32 = pkt->low ? 0 : v->coupled_q32;
 	const struct dualpi2_ramp *ramp = pkt->shared ? &v->shared_ramp :
 							&v->ramp;
@@ -350,6 +363,9 @@ dualpi2_l_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
 	}
 	if (shed)
 		return DUALPI2_PASS;
+	/* The drop would not relieve the Classic queue of redirected flows. */
+	if (pkt->spared && pkt->profile == DUALPI2_L_DROP)
+		l_q32 = native_q32;
 	l_q32 = dualpi2_over_k_square_q32(p, l_q32);
 	if (pkt->profile == DUALPI2_L_DROP)
 		return dualpi2_hit_drop(p, pkt, &v->l_classic, l_q32) ?
@@ -359,14 +375,14 @@ dualpi2_l_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
 }
 
 /**
- * dualpi2_verdict() - what happens to a packet
+ * dualpi2_verdict() - pass, mark or drop a packet
  * @p: parameters
  * @v: state
  * @pkt: the packet
  *
- * RFC 9332 A.1 figure 5 with 2.5.1.1.  In overload a packet of any codepoint in
- * any queue is dropped with the Classic probability, and what remains of the
- * scalable ones is marked as before; Classic ones are not marked as well.
+ * RFC 9332 A.1 figure 5 with 2.5.1.1.  In overload, packets of all codepoints in both
+ * queues are dropped with the Classic probability.  The remaining scalable packets are
+ * marked as without overload, the remaining Classic packets are not marked.
  */
 static inline enum dualpi2_verdict
 dualpi2_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
@@ -377,13 +393,14 @@ dualpi2_verdict(const struct dualpi2_params *p, struct dualpi2_vars *v,
 }
 
 /**
- * dualpi2_verdict_fast() - dualpi2_verdict() where it passes or marks
+ * dualpi2_verdict_fast() - dualpi2_verdict() for the frequent cases, pass and mark
  * @p: parameters
  * @v: state
- * @queue: where the packet is, constant
+ * @queue: the packet's queue, a constant
  * @pkt: the packet
  *
- * For Classic packets, and for scalable ones in the L4S queue, if @v->may_pass.
+ * Decides for Classic packets in the Classic queue and scalable packets in the L4S queue,
+ * if @v->may_pass.
  *
  * Return: the verdict; DUALPI2_UNDECIDED: the state has not changed, and
  * dualpi2_verdict() decides.

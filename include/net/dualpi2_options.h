@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the algorithm takes from the list of options: ranges and defaults.
+ * Ranges and defaults of the options, from the list in <uapi/linux/dualpi2_options.h>.
  */
 #ifndef _NET_DUALPI2_OPTIONS_H
 #define _NET_DUALPI2_OPTIONS_H
@@ -9,9 +9,8 @@
 
 #define DUALPI2_NO_ROW(...)
 
-/* Of each option, in the unit of its attribute: for example DUALPI2_TARGET_MIN,
- * DUALPI2_TARGET_MAX and DUALPI2_TARGET_DEF.  One enum each, so that none has a
- * longer type than it needs.
+/* For example DUALPI2_TARGET_MIN, DUALPI2_TARGET_MAX and DUALPI2_TARGET_DEF, in the unit
+ * of the attribute.  One enum each, so that none has a wider type than necessary.
  */
 #define DUALPI2_BOUNDS(attr, member, min, max, def, ...)		\
 	enum { DUALPI2_##attr##_MIN = min##LL };			\

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * DualPI2: overload (RFC 9332 4.2): when it begins and ends, how long it lasted, and the
- * reports of it (2.5.2.3).
+ * DualPI2: overload (RFC 9332 4.2): begin, end, length and reports (2.5.2.3).
  */
 #ifndef _NET_DUALPI2_OVERLOAD_H
 #define _NET_DUALPI2_OVERLOAD_H
@@ -10,22 +9,21 @@
 
 /* Overload begins only with a queueing delay of at least 128 T.  Marks cannot make
  * a TCP flow keep fewer than two packets in flight, and a flow starts with ten
- * (RFC 6928).  Ten flows alone do not cause so much delay, so that their queue is
- * not taken for overload.  From 104 Mbit/s up 128 T are less than the target.  On
- * slow links these flows also send each packet again after a second (RFC 6298),
- * when the first ones are still in the queue.
+ * (RFC 6928).  Ten flows alone cause less delay than that, so their queue does not count
+ * as overload.  From 104 Mbit/s on, 128 T is below the target.  On slow links these
+ * flows also retransmit each packet after a second (RFC 6298), while the first copy is
+ * still in the queue.
  */
 #define DUALPI2_OVERLOAD_PKTS		128U
 #define DUALPI2_OVERLOAD_SLOW_PKTS	256U
 
 /* Overload that recurs within this time begins at any delay: the senders have
- * shown that they do not respond to marks.
+ * proved unresponsive.
  */
 #define DUALPI2_OVERLOAD_RECENT_NS	(10ULL * DUALPI2_NS_PER_SEC)
 
-/* An overload is over when it has not come back for this many updates.  At the
- * edge of it p' goes up and down: what makes it fall, drops in both queues, is
- * there only above the edge.
+/* An overload ends when p' has been below the threshold for this many updates.  Near the
+ * threshold p' oscillates: drops in both queues make it fall, and stop below.
  */
 #define DUALPI2_OVERLOAD_HOLD		8U
 
@@ -37,10 +35,10 @@ enum dualpi2_report {
 };
 
 /**
- * struct dualpi2_overload_report - a report
- * @since_ns: when the first of the overloads that it tells of began
- * @duration_ns: time spent in them
- * @count: how many they are
+ * struct dualpi2_overload_report - a report about one or more overloads
+ * @since_ns: begin of the first one
+ * @duration_ns: time in overload, sum
+ * @count: number of overloads
  */
 struct dualpi2_overload_report {
 	u64 since_ns;
@@ -57,7 +55,7 @@ static inline void dualpi2_overload_begin(struct dualpi2_vars *v, u64 now_ns)
 	v->overload_since_ns = now_ns;
 }
 
-/* An end cannot lie before its begin. */
+/* @now_ns can be before the begin, if p' fell below the threshold in the past. */
 static inline void dualpi2_overload_end(struct dualpi2_vars *v, u64 now_ns)
 {
 	v->overload = false;
@@ -67,7 +65,9 @@ static inline void dualpi2_overload_end(struct dualpi2_vars *v, u64 now_ns)
 	v->overload_total_ns += v->overload_last_ns;
 }
 
-/* Is it overload, at this update?  If not, it has not been since below_ns. */
+/* Update the state of overload.  @over: p' is at the threshold or above; if not, it has
+ * been below since @below_ns.
+ */
 static inline void dualpi2_overload_update(const struct dualpi2_params *p,
 					   struct dualpi2_vars *v, bool over,
 					   u64 below_ns, u64 now_ns)
@@ -121,15 +121,15 @@ static inline u64 dualpi2_overload_ns(const struct dualpi2_vars *v, u64 now_ns)
 }
 
 /**
- * dualpi2_report_next() - is there something to report of overload?
+ * dualpi2_report_next() - get the next report of overload, if one is due
  * @p: parameters
- * @v: state; what is returned counts as reported
+ * @v: state; the returned report counts as sent
  * @now_ns: time
  * @report: filled unless DUALPI2_REPORT_NONE is returned
  *
- * RFC 9332 2.5.2.3.  A report is followed by a time without any; what happens in
- * it is added up and reported when it is over: an overload that goes on by its
- * begin, one or more that ended by the first moment out of overload.
+ * RFC 9332 2.5.2.3.  After a report, there is none for &dualpi2_params.report_ns.  The
+ * next report then covers this time: the begin of an overload that lasts, or the end of
+ * one or more overloads.
  */
 static inline enum dualpi2_report
 dualpi2_report_next(const struct dualpi2_params *p, struct dualpi2_vars *v,
@@ -137,7 +137,7 @@ dualpi2_report_next(const struct dualpi2_params *p, struct dualpi2_vars *v,
 {
 	struct dualpi2_reported *r = &v->report;
 
-	if (p->report_ns && now_ns < r->silent_until_ns)
+	if (p->report_ns && now_ns < r->next_ns)
 		return DUALPI2_REPORT_NONE;
 	if (v->overload ? r->begun : v->overload_count == r->count)
 		return DUALPI2_REPORT_NONE;
@@ -147,7 +147,7 @@ dualpi2_report_next(const struct dualpi2_params *p, struct dualpi2_vars *v,
 		.duration_ns = dualpi2_overload_ns(v, now_ns) - r->total_ns,
 		.count = v->overload_count - r->count,
 	};
-	r->silent_until_ns = now_ns + p->report_ns;
+	r->next_ns = now_ns + p->report_ns;
 	r->begun = v->overload && p->report_ns;
 	if (v->overload)
 		return p->report_ns ? DUALPI2_REPORT_BEGIN :
@@ -158,14 +158,14 @@ dualpi2_report_next(const struct dualpi2_params *p, struct dualpi2_vars *v,
 }
 
 /**
- * dualpi2_report_change() - another time between reports
- * @from: parameters that were
- * @to: parameters that come
+ * dualpi2_report_change() - apply a new minimum time between reports
+ * @from: parameters before the change
+ * @to: parameters after it
  * @v: state, up to date
  * @now_ns: time
  *
- * A time without reports that is under way does not outlast the new one, and
- * what ended while there were to be none is not reported later.
+ * The next report comes after the new time at the latest.  Overloads that ended while
+ * reports were off are not reported later.
  */
 static inline void dualpi2_report_change(const struct dualpi2_params *from,
 					 const struct dualpi2_params *to,
@@ -175,34 +175,34 @@ static inline void dualpi2_report_change(const struct dualpi2_params *from,
 
 	if (!from->report_ns)
 		dualpi2_report_next(from, v, now_ns, &report);
-	v->report.silent_until_ns = min_t(u64, v->report.silent_until_ns,
-					  now_ns + to->report_ns);
+	v->report.next_ns = min_t(u64, v->report.next_ns,
+				  now_ns + to->report_ns);
 }
 
 /**
- * dualpi2_report_wait_ns() - when to ask dualpi2_report_next() again
+ * dualpi2_report_wait_ns() - time until dualpi2_report_next() must be called again
  * @p: parameters
  * @v: state
  * @now_ns: time
  *
- * Return: nanoseconds; 0: when overload begins.
+ * Return: nanoseconds; 0: not before the next overload.
  */
 static inline u64 dualpi2_report_wait_ns(const struct dualpi2_params *p,
 					 const struct dualpi2_vars *v,
 					 u64 now_ns)
 {
-	u64 silent_until_ns = v->report.silent_until_ns;
+	u64 next_ns = v->report.next_ns;
 
 	if (!p->report_ns ||
 	    (!v->overload && v->overload_count == v->report.count))
 		return 0;
-	if (now_ns < silent_until_ns)
-		return silent_until_ns - now_ns;
+	if (now_ns < next_ns)
+		return next_ns - now_ns;
 	/* A queue that has become empty triggers nothing, so check again. */
 	return min_t(u64, p->report_ns, DUALPI2_NS_PER_SEC);
 }
 
-/* May overload begin or go on at this delay?  See DUALPI2_OVERLOAD_PKTS and
+/* May overload begin or continue at this delay?  See DUALPI2_OVERLOAD_PKTS and
  * DUALPI2_OVERLOAD_RECENT_NS.
  */
 static inline bool dualpi2_overload_may_begin(const struct dualpi2_vars *v,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * DualPI2: options as the user gave them, and the parameters that follow from them.
+ * DualPI2: options in the units of the ABI, and the parameters computed from them.
  */
 #ifndef _NET_DUALPI2_PARAMS_H
 #define _NET_DUALPI2_PARAMS_H
@@ -12,30 +12,29 @@
 /* The default gains are 0.16 Hz and 3.2 Hz (DualPI2 paper, table I). */
 #define DUALPI2_GAIN_MAX		DUALPI2_ALPHA_MAX
 
-/* Default limits where the rate is known: the time below at this rate, counted in
- * packets of the minimum size, and twice the bytes as memory, because a packet
- * takes more memory than its length.  The time is 250 ms or that of 16 MB,
- * whichever is less, but never below twice the target.  At slow rates there is
- * room for ten flows' initial windows (RFC 6928).
+/* Default limits if the rate is known.  The queues hold what the link sends in 250 ms,
+ * or 16 MB if that is less, but at least what it sends in twice the target.  The packet
+ * limit counts packets of the minimum size; the memory limit is twice the bytes,
+ * because a packet takes more memory than its length.  At slow rates the floors leave
+ * room for the initial windows of ten flows (RFC 6928).
  */
 #define DUALPI2_LIMIT_NS		(250ULL * DUALPI2_NS_PER_MS)
 #define DUALPI2_LIMIT_BYTES		(16U << 20)
 #define DUALPI2_LIMIT_PACKET_BYTES	64
-#define DUALPI2_LIMIT_PKTS_LEAST	1000U
-#define DUALPI2_MEMORY_PAIRS_LEAST	256U
+#define DUALPI2_LIMIT_PKTS_FLOOR	1000U
+#define DUALPI2_MEMORY_PAIRS_FLOOR	256U
 
 /* If the link rate is known, scale the ramp to 60 % while Classic has a backlog.  The
- * Classic backlog keeps the link utilized, so the L4S queue can be shorter
- * (docs/DESIGN.md compares other values).
+ * Classic backlog keeps the link utilized, so the L4S queue can be shorter.
  */
 #define DUALPI2_SHARED_PCT		60U
 
-/* Without a ramp of its own, the native marker's ramp is 40 % of step_thresh
- * wide: 800 us to 1200 us for 1 ms, as minTh and range in RFC 9332 figure 2.
+/* Default width of the native marker's ramp, percent of step_thresh: 800 us to
+ * 1200 us for 1 ms, as minTh and range in RFC 9332 figure 2.
  */
 #define DUALPI2_RAMP_PCT_DEF		40U
 
-/* No native mark on a packet that found no other one in its queue: Th_len of
+/* Minimum length of the L4S queue for a native mark, the packet included: Th_len of
  * RFC 9332 A.1, "a floor of two packets" of the paper, III-C.
  */
 #define DUALPI2_NATIVE_FLOOR_PKTS	2U
@@ -65,8 +64,8 @@ enum dualpi2_signal_mode {
 	DUALPI2_SIGNAL_RANDOM,
 };
 
-/* ECN codepoints that go to the L4S queue unless something local decides
- * otherwise; CE always goes with either (7.x: TC_DUALPI2_ECN_MASK_*).
+/* ECN codepoints that go to the L4S queue unless a filter, class or DSCP decides
+ * otherwise.  CE goes there with each mask (7.x: TC_DUALPI2_ECN_MASK_*).
  */
 enum dualpi2_ecn_mask {
 	DUALPI2_MASK_ECT1 = 1,
@@ -75,9 +74,9 @@ enum dualpi2_ecn_mask {
 };
 
 /**
- * struct dualpi2_config - the knobs as the user gave them
- * @limit_pkts: most packets that both queues may hold
- * @memory_limit_bytes: most bytes of memory; used if @memory_limit_is_set
+ * struct dualpi2_config - the options, in the units of the ABI
+ * @limit_pkts: maximum length of both queues together, packets
+ * @memory_limit_bytes: maximum memory of both queues; used if @memory_limit_is_set
  * @target_us: delay target of the PI controller
  * @tupdate_us: interval between updates of the PI controller
  * @alpha: integral gain, 1/256 Hz
@@ -85,31 +84,35 @@ enum dualpi2_ecn_mask {
  * @step_thresh_us: delay at the middle of the native marker's ramp
  * @step_thresh_pkts: native marker as a step in packets; 0: not used
  * @ramp_us: width of the native marker's ramp, 0 is a step; used if @ramp_is_set
- * @min_qlen_step_pkts: a packet is marked natively only if the L4S queue, with
- *	it, holds more than this many
- * @hist_c_us: width of the first buckets of the Classic queue's delays
- * @hist_l_us: the same of the L4S queue
- * @report_us: least time between two reports of overload; 0: no reports
- * @coupling: factor k between the two queues' probabilities
+ * @min_qlen_step_pkts: native marks need an L4S queue longer than this, the packet
+ *	included, packets
+ * @hist_c_us: width of the first buckets of the Classic queue's delay histogram
+ * @hist_l_us: the same for the L4S queue
+ * @report_us: minimum time between two reports of overload; 0: no reports
+ * @coupling: coupling factor k, p_CL = k p'
  * @c_protection_pct: weight of the Classic queue in the scheduler, percent
  * @ecn_mask: enum dualpi2_ecn_mask
  * @signal: enum dualpi2_signal_mode
- * @burst_max_us: longest burst of L4S packets to be tolerated, 0: none
- * @bandwidth: of the shaper, bytes per second; 0: none
- * @nqb: bit N: packets of DSCP N go to the L4S queue
+ * @burst_max_us: maximum burst tolerance of the native marker; 0: none
+ * @bandwidth: rate of the shaper, bytes per second; 0: no shaper
+ * @nqb: bitmap of the DSCPs that go to the L4S queue
+ * @qprotect_rate: rate at which scores of queue protection age, bytes per second
+ * @qprotect_delay_us: queueing delay above which a flow can be redirected
+ * @qprotect_score_us: score above which it is, at that delay
  * @overhead_bytes: see struct dualpi2_link
  * @mpu_bytes: see struct dualpi2_link
  * @framing: enum dualpi2_framing
  * @ingress: see struct dualpi2_link
  * @p_cmax_pct: Classic probability at which overload begins, 0: 1/k^2
- * @limit_is_set: false: @limit_pkts follows @bandwidth, if there is one
- * @memory_limit_is_set: false: @memory_limit_bytes follows these and the MTU
- * @ramp_is_set: false: the ramp's width follows @step_thresh_us
- * @drop_overload: drop in overload; false: hold p' at the edge of it
+ * @limit_is_set: false: with a shaper, compute @limit_pkts from @bandwidth
+ * @memory_limit_is_set: false: compute it from the limit, @bandwidth and the MTU
+ * @ramp_is_set: false: the ramp's width is DUALPI2_RAMP_PCT_DEF of @step_thresh_us
+ * @drop_overload: drop in overload; false: limit p' to the overload threshold
  * @drop_early: decide signals in the Classic queue at enqueue
  * @split_gso: split GSO packets at enqueue
  * @l4s: false: ECT(1) is Not-ECT (RFC 9331 5.1)
- * @bypass: packets may pass by empty queues, uncounted
+ * @bypass: while the queues are empty, packets skip the qdisc and are not counted
+ * @qprotect: queue protection: 0: off, 1: on, 2: on, statistics without addresses
  */
 struct dualpi2_config {
 	u32 limit_pkts;
@@ -128,6 +131,9 @@ struct dualpi2_config {
 	u32 burst_max_us;
 	u64 bandwidth;
 	u64 nqb;
+	u64 qprotect_rate;
+	u32 qprotect_delay_us;
+	u32 qprotect_score_us;
 	s32 overhead_bytes;
 	u32 mpu_bytes;
 	u8 framing;
@@ -145,12 +151,13 @@ struct dualpi2_config {
 	bool split_gso;
 	bool l4s;
 	bool bypass;
+	u8 qprotect;
 };
 
 /**
  * struct dualpi2_ramp - the native marker
- * @min_ns: up to this delay it is silent
- * @max_ns: from this delay on it marks every packet
+ * @min_ns: no mark up to this delay
+ * @max_ns: every packet is marked from this delay on
  * @slope: probability (q32) per ns between the two, times 2^16
  */
 struct dualpi2_ramp {
@@ -161,12 +168,12 @@ struct dualpi2_ramp {
 
 /**
  * struct dualpi2_params - the options in the units of the packet path
- * @ramp: native marker where no bursts are to be tolerated
- * @shared_ramp: the same while Classic packets wait, too
+ * @ramp: native marker without burst tolerance
+ * @shared_ramp: the same while the Classic queue has a backlog
  * @link: the link
- * @burst_max_ns: longest burst to be tolerated, 0: none
- * @step_pkts: native marker by packets instead, U32_MAX: by delay
- * @floor_pkts: packets in the L4S queue, with this one, for a native mark
+ * @burst_max_ns: maximum burst tolerance, 0: none
+ * @step_pkts: step of the native marker in packets; U32_MAX: the ramps decide
+ * @floor_pkts: minimum length of the L4S queue for a native mark, packets
  * @c_weight: share of the Classic queue, 1..99
  * @l_weight: 100 - @c_weight
  * @coupling: factor k
@@ -174,13 +181,13 @@ struct dualpi2_ramp {
  * @random: signals are random, not evenly spaced
  * @drop_overload: see struct dualpi2_config
  * @drop_early: see struct dualpi2_config
- * @tupdate_ns: least time between two updates
+ * @tupdate_ns: minimum time between two updates
  * @target_ns: delay target
- * @alpha_gain: integral gain, see "gain" above
- * @beta_gain: proportional gain
- * @enter_q32: p' at which the Classic probability is p_Cmax: overload begins,
- *	and from here on both queues drop if @drop_overload
- * @report_ns: least time between two reports; 0: none
+ * @alpha_gain: integral gain, from dualpi2_gain()
+ * @beta_gain: proportional gain, from dualpi2_gain()
+ * @enter_q32: overload threshold of p': p_C is p_Cmax; from here on both queues
+ *	drop if @drop_overload
+ * @report_ns: minimum time between two reports; 0: none
  * @overload_at_once: overload begins at any delay, because p_Cmax was given
  */
 struct dualpi2_params {
@@ -217,7 +224,7 @@ static inline void dualpi2_config_init(struct dualpi2_config *cfg)
 
 /**
  * dualpi2_ramp_us() - width of the native marker's ramp, for a threshold in time
- * @cfg: knobs
+ * @cfg: options
  *
  * Return: microseconds, 0 for a step.
  */
@@ -229,7 +236,7 @@ static inline u32 dualpi2_ramp_us(const struct dualpi2_config *cfg)
 }
 
 /**
- * dualpi2_limit_bytes() - bytes that the default limits have room for
+ * dualpi2_limit_bytes() - backlog that the default limits allow, bytes
  * @ns_per_byte_q20: of the link, not 0
  * @target_ns: effective target
  *
@@ -239,13 +246,14 @@ static inline u64 dualpi2_limit_bytes(u64 ns_per_byte_q20, u32 target_ns)
 {
 	u64 bytes = dualpi2_ns_bytes(ns_per_byte_q20, DUALPI2_LIMIT_NS);
 
-	return max_t(u64, min_t(u64, bytes, DUALPI2_LIMIT_BYTES),
+	bytes = min_t(u64, bytes, DUALPI2_LIMIT_BYTES);
+	return max_t(u64, bytes,
 		     dualpi2_ns_bytes(ns_per_byte_q20, 2ULL * target_ns));
 }
 
 /**
- * dualpi2_limit_pkts() - packets that both queues may hold
- * @cfg: knobs
+ * dualpi2_limit_pkts() - maximum length of both queues together, packets
+ * @cfg: options
  * @ns_per_byte_q20: of the link; 0: not known
  * @target_ns: effective target
  *
@@ -254,7 +262,7 @@ static inline u64 dualpi2_limit_bytes(u64 ns_per_byte_q20, u32 target_ns)
 static inline u32 dualpi2_limit_pkts(const struct dualpi2_config *cfg,
 				     u64 ns_per_byte_q20, u32 target_ns)
 {
-	u32 least = cfg->bandwidth ? DUALPI2_LIMIT_PKTS_LEAST : cfg->limit_pkts;
+	u32 floor = cfg->bandwidth ? DUALPI2_LIMIT_PKTS_FLOOR : cfg->limit_pkts;
 	u64 bytes;
 
 	if (cfg->limit_is_set || !ns_per_byte_q20)
@@ -262,39 +270,40 @@ static inline u32 dualpi2_limit_pkts(const struct dualpi2_config *cfg,
 	bytes = cfg->bandwidth ?
 		dualpi2_limit_bytes(ns_per_byte_q20, target_ns) :
 		dualpi2_ns_bytes(ns_per_byte_q20, 2ULL * target_ns);
-	return clamp_t(u64, div_u64(bytes, DUALPI2_LIMIT_PACKET_BYTES), least,
+	return clamp_t(u64, div_u64(bytes, DUALPI2_LIMIT_PACKET_BYTES), floor,
 		       U32_MAX);
 }
 
 /**
- * dualpi2_memory_limit_bytes() - memory that both queues may take
- * @cfg: knobs
+ * dualpi2_memory_limit_bytes() - maximum memory of both queues
+ * @cfg: options
  * @mtu_bytes: MTU with link-layer header
  * @ns_per_byte_q20: of the link; 0: not known
  * @target_ns: effective target
  *
- * Return: bytes of truesize; by default two MTU a packet, as in Linux 7.x, or
- * what follows from the rate.
+ * Return: bytes of truesize.  The default is two MTU per packet, as in Linux 7.x; if the
+ * rate is known, it is computed from the rate.
  */
 static inline u32 dualpi2_memory_limit_bytes(const struct dualpi2_config *cfg,
 					     u32 mtu_bytes, u64 ns_per_byte_q20,
 					     u32 target_ns)
 {
-	u64 pair_bytes = 2ULL * mtu_bytes, least, bytes;
+	u64 pair_bytes = 2ULL * mtu_bytes, floor, bytes;
 
 	if (cfg->memory_limit_is_set)
 		return cfg->memory_limit_bytes;
-	/* Both factors are below 2^33 and 2^32; 2^32 is beyond the answer. */
+	/* The product below could exceed 64 bits; the result is at most U32_MAX. */
 	if (pair_bytes > U32_MAX)
 		return U32_MAX;
-	least = pair_bytes * (cfg->bandwidth && !cfg->limit_is_set ?
-			      DUALPI2_MEMORY_PAIRS_LEAST : cfg->limit_pkts);
+	floor = pair_bytes * (cfg->bandwidth && !cfg->limit_is_set ?
+			      DUALPI2_MEMORY_PAIRS_FLOOR : cfg->limit_pkts);
 	if (cfg->limit_is_set || !ns_per_byte_q20)
-		return min_t(u64, least, U32_MAX);
+		return min_t(u64, floor, U32_MAX);
 	bytes = cfg->bandwidth ?
 		dualpi2_limit_bytes(ns_per_byte_q20, target_ns) :
 		dualpi2_ns_bytes(ns_per_byte_q20, 2ULL * target_ns);
-	return min_t(u64, max_t(u64, 2 * bytes, least), U32_MAX);
+	bytes = max_t(u64, 2 * bytes, floor);
+	return min_t(u64, bytes, U32_MAX);
 }
 
 /**
@@ -313,11 +322,11 @@ static inline void dualpi2_ramp_init(struct dualpi2_ramp *ramp, u32 min_ns,
 }
 
 /**
- * dualpi2_params_init() - convert every knob once
+ * dualpi2_params_init() - convert the options to parameters
  * @p: to be filled
- * @cfg: knobs, each within its limits
+ * @cfg: options, each within its range
  *
- * Divisions: by @ramp width (not 0 where it is done) and by k (not 0).
+ * Divides by the ramp's width, only if that is not 0, and by k, which is at least 1.
  */
 static inline void dualpi2_params_init(struct dualpi2_params *p,
 				       const struct dualpi2_config *cfg)
@@ -353,7 +362,7 @@ static inline void dualpi2_params_init(struct dualpi2_params *p,
 		},
 	};
 
-	/* By default where p_CL reaches 1, which is p_Cmax = 1/k^2. */
+	/* The default is p_CL = 1, which is p_Cmax = 1/k^2. */
 	if (cfg->p_cmax_pct)
 		p->enter_q32 = dualpi2_sqrt_q32(div_u64(DUALPI2_ONE_Q32 *
 							cfg->p_cmax_pct, 100));
@@ -378,8 +387,8 @@ static inline void dualpi2_params_init(struct dualpi2_params *p,
 		p->floor_pkts = cfg->min_qlen_step_pkts == U32_MAX ? U32_MAX :
 				cfg->min_qlen_step_pkts + 1;
 
-	/* Priority for L4S that could starve Classic is not to be had (RFC 9332
-	 * 2.5.1), whatever the percentage, nor the reverse.
+	/* Neither queue can starve the other (RFC 9332 2.5.1), so that
+	 * classic_protection 0 and 100 act as 1 and 99.
 	 */
 	p->c_weight = weight < 1 ? 1 : weight > 99 ? 99 : weight;
 	p->l_weight = 100 - p->c_weight;

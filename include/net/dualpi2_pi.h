@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * DualPI2: the PI controller (RFC 9332 A.1 figure 6, and "PI2") and the probabilities of both
- * queues that follow from p':
+ * DualPI2: the PI controller (RFC 9332 A.1 figure 6, and "PI2"), and the probabilities of
+ * both queues:
  *
  *   p'   += alpha * (delay - target) + beta * (delay - previous delay)
  *   p_C   = p'^2		Classic
@@ -24,30 +24,30 @@
  */
 #define DUALPI2_LATE_MAX_RATIO		(8U << 16)
 
-/* No packet waits for so long: 146 years. */
+/* Longer than any delay: 146 years. */
 #define DUALPI2_NO_SIGNAL_MAX_NS		(1ULL << 62)
 
-/* At p' of 0 there is no signal in the Classic queue, nor a coupled one, and no
- * native one up to the begin of the ramp.
+/* At p' = 0 there are no signals in the Classic queue, no coupled marks, and no native
+ * marks below the ramp.
  */
 static inline void dualpi2_set_no_signal(const struct dualpi2_params *p,
 					 struct dualpi2_vars *v)
 {
-	u32 silent_ns = min_t(u32, v->ramp.min_ns, v->shared_ramp.min_ns);
+	u32 ramp_ns = min_t(u32, v->ramp.min_ns, v->shared_ramp.min_ns);
 
 	v->may_pass = !p->random && !dualpi2_sheds(p, v);
 	v->no_signal_below_ns[DUALPI2_QUEUE_C] = p->drop_early || !v->base_q32 ?
 				       DUALPI2_NO_SIGNAL_MAX_NS : 0;
 	v->no_signal_below_ns[DUALPI2_QUEUE_L] = !v->base_q32 && p->step_pkts == U32_MAX ?
-				       silent_ns + 1ULL : 0;
+				       ramp_ns + 1ULL : 0;
 }
 
-/* All that follows from p', from the parameters and from the last update. */
+/* Compute what depends on p', the parameters and the time of the last update. */
 static inline void dualpi2_probabilities(const struct dualpi2_params *p,
 					 struct dualpi2_vars *v)
 {
-	/* Without drop in overload, p' stops where it would begin: delay grows
-	 * instead, up to the limit (RFC 9332 4.2.3).
+	/* Without drop in overload, p' stays at the threshold and the delay grows
+	 * up to the limit (RFC 9332 4.2.3).
 	 */
 	if (!p->drop_overload && v->base_q32 > p->enter_q32)
 		v->base_q32 = p->enter_q32;
@@ -64,7 +64,7 @@ static inline void dualpi2_probabilities(const struct dualpi2_params *p,
  * @v: state
  * @now_ns: time
  *
- * To be called when p' or the parameters changed.  k * p' is below 2^40.
+ * Call this when p' or the parameters changed.  k * p' is below 2^40.
  */
 static inline void dualpi2_vars_derive(const struct dualpi2_params *p,
 				       struct dualpi2_vars *v, u64 now_ns)
@@ -77,8 +77,8 @@ static inline void dualpi2_vars_derive(const struct dualpi2_params *p,
 /**
  * dualpi2_vars_init() - the initial state, also at reset
  * @p: parameters
- * @v: state; the account of overloads and the effective target are kept, an
- *	overload under way ends
+ * @v: state; the overload statistics and the effective target are kept, a present
+ *	overload ends
  * @mtu_bytes: MTU with link-layer header
  * @now_ns: time
  */
@@ -113,13 +113,13 @@ static inline void dualpi2_vars_init(const struct dualpi2_params *p,
  * @ns_per_byte_q20: of the link; 0: not known
  * @mtu_bytes: MTU with link-layer header
  *
- * See DUALPI2_SLOW_HALF_PKTS and DUALPI2_OVERLOAD_PKTS.  A backlog that lasts shows
- * the rate of the link after a few packets; overload does not begin before that.
+ * See DUALPI2_SLOW_HALF_PKTS and DUALPI2_OVERLOAD_PKTS.  The rate of the link is known
+ * after a backlog of a few packets; overload does not begin before that.
  * If the user set p_Cmax, overload begins there at any delay.
  *
- * The gains fall as the target rises, because a signal takes effect after a round
- * trip, which has become longer by the same factor.  One factor for the delay does
- * both: alpha * s * (delay - target / s) = alpha * (s * delay - target).
+ * The gains fall as the target rises: a signal takes effect after one round trip, and
+ * that grows by the same factor.  Scaling the delay by s has both effects:
+ * alpha * s * (delay - target / s) = alpha * (s * delay - target).
  */
 static inline void dualpi2_set_target(const struct dualpi2_params *p,
 				      struct dualpi2_vars *v,
@@ -141,7 +141,7 @@ static inline void dualpi2_set_target(const struct dualpi2_params *p,
 	v->delay_scale_q32 = div_u64((u64)p->target_ns << 32, v->target_ns);
 }
 
-/* A delay as the controller sees it: beyond U32_MAX it counts as U32_MAX. */
+/* Input of the controller: the scaled delay, at most U32_MAX. */
 static inline u32 dualpi2_scaled_ns(const struct dualpi2_vars *v, u64 delay_ns)
 {
 	if (v->delay_scale_q32)
@@ -153,22 +153,22 @@ static inline u32 dualpi2_scaled_ns(const struct dualpi2_vars *v, u64 delay_ns)
  * dualpi2_pi_step() - one step of the PI controller
  * @p: parameters
  * @v: state
- * @delay_ns: queue delay; beyond U32_MAX it counts as U32_MAX
+ * @delay_ns: queueing delay; longer ones count as U32_MAX
  * @ratio: elapsed time in units of tupdate, times 2^16
  *
  * RFC 9332 A.1 figure 6: p' += alpha * (delay - target) + beta * (delay - prev).
- * Alpha is meant for one period, so that the integral term scales with the
- * time that passed; the proportional term has no time in it.  Everything is
- * added in 64 bits and clamped last: the integral term is below 2^58 before and
- * 2^61 after it is scaled by up to DUALPI2_LATE_MAX_RATIO.  Greater ratios occur
- * with a delay of 0 only; then no term is positive, and one that is cut to 2^44,
- * 4096 times the whole range, takes p' to 0 as surely as the whole of it.
+ * Alpha is the gain per period, so the integral term scales with the elapsed time;
+ * the proportional term does not depend on time.  The terms are added in 64 bits and
+ * the sum is clamped last: the integral term is below 2^58, and below 2^61 after it is
+ * scaled by up to DUALPI2_LATE_MAX_RATIO.  Larger ratios occur only with a delay of 0.
+ * Then no term is positive, and a term of -2^44, 4096 times the range of p', already
+ * takes p' to 0.
  */
 static inline void dualpi2_pi_step(const struct dualpi2_params *p,
 				   struct dualpi2_vars *v, u64 delay_ns,
 				   u32 ratio)
 {
-	/* Both by the present scale: another one is no change of delay. */
+	/* Scale both alike: a new scale is not a change of delay. */
 	u32 last_ns = dualpi2_scaled_ns(v, v->delay_ns);
 	u32 cur_ns = dualpi2_scaled_ns(v, delay_ns);
 	s64 integral, sum;
@@ -203,7 +203,7 @@ static inline bool dualpi2_pi_is_due(const struct dualpi2_vars *v, u64 now_ns)
  * @p: parameters; tupdate is not 0
  * @v: state
  * @now_ns: time
- * @max_ratio: greatest answer
+ * @max_ratio: maximum result
  *
  * Return: times 2^16.
  */
@@ -219,13 +219,13 @@ static inline u32 dualpi2_ratio(const struct dualpi2_params *p,
 }
 
 /**
- * dualpi2_pi_update() - update the probabilities of a queue that holds packets
+ * dualpi2_pi_update() - update the probabilities while there is a backlog
  * @p: parameters
  * @v: state
- * @delay_ns: greater of both queues' delays
+ * @delay_ns: maximum of both queues' delays
  * @now_ns: time
  *
- * To be called when dualpi2_pi_is_due().
+ * Call this when dualpi2_pi_is_due().
  */
 static inline void dualpi2_pi_update(const struct dualpi2_params *p,
 				     struct dualpi2_vars *v, u64 delay_ns,
@@ -240,15 +240,15 @@ static inline void dualpi2_pi_update(const struct dualpi2_params *p,
 }
 
 /**
- * dualpi2_pi_idle() - make up for the updates of a queue that was empty
+ * dualpi2_pi_idle() - catch up on the updates of an idle time
  * @p: parameters
  * @v: state
  * @now_ns: time
  *
- * The whole time since the last update counts with a delay of 0, which is what
- * a timer would have seen; 65535 periods at most (17 minutes by default).  For
- * overload, whatever p' is, that is the end, at the first of these updates,
- * unless it goes on soon.  To be called when dualpi2_pi_is_due().
+ * The time since the last update counts with a delay of 0, as a timer would have
+ * sampled; at most 65535 periods (17 minutes by default).  At the first of these updates
+ * a present overload ends, unless it continues within DUALPI2_OVERLOAD_HOLD.  Call this
+ * when dualpi2_pi_is_due().
  */
 static inline void dualpi2_pi_idle(const struct dualpi2_params *p,
 				   struct dualpi2_vars *v, u64 now_ns)

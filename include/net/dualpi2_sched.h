@@ -10,8 +10,8 @@
 /**
  * dualpi2_sched_pick() - the queue that sends next
  * @v: state
- * @c_waits: there are packets in the Classic queue
- * @l_waits: there are packets in the L4S queue; one of the two is true
+ * @c_waits: the Classic queue has a backlog
+ * @l_waits: the L4S queue has a backlog; at least one of both is true
  *
  * Weighted round robin by bytes (RFC 9332 2.5.1 and A.1, "scheduler").
  */
@@ -24,19 +24,19 @@ dualpi2_sched_pick(const struct dualpi2_vars *v, bool c_waits, bool l_waits)
 }
 
 /**
- * dualpi2_sched_charge() - a packet is sent
+ * dualpi2_sched_charge() - account for a packet that is sent
  * @p: parameters
  * @v: state
  * @queue: the queue that sends
- * @c_left: Classic packets are left
- * @l_left: L4S packets are left
- * @bytes: length of the packet on the link; used if packets are left
+ * @c_left: the Classic queue still has a backlog
+ * @l_left: the L4S queue still has a backlog
+ * @bytes: length of the packet on the link; used if there is a backlog
  *
  * While both queues have a backlog, each packet changes the credit by its length
- * times the weight of the other queue.  Classic packets also pay while the L4S
- * queue is empty, down to the start value: they may not collect a claim for later,
- * and an L4S sender that pauses for an instant does not erase the claim that they
- * already have.  When both queues are empty, the credit returns to the start.
+ * times the weight of the other queue.  While the L4S queue is empty, Classic packets
+ * also reduce the credit, down to the start value.  So Classic gains no credit while it
+ * sends alone, and keeps the credit that it has if an L4S sender pauses briefly.  When
+ * both queues are empty, the credit returns to the start.
  *
  * The credit is at most 0 before L4S adds to it, and above 0 before Classic takes
  * from it or not below the start, so that it stays within 99 * 2^24 either way.
@@ -55,7 +55,7 @@ static inline void dualpi2_sched_charge(const struct dualpi2_params *p,
 	else if (queue == DUALPI2_QUEUE_C && l_left)
 		v->credit -= len * p->l_weight;
 	else if (queue == DUALPI2_QUEUE_C && v->credit != v->credit_start)
-		v->credit = max_t(s64, (s64)v->credit - len * p->l_weight,
+		v->credit = max_t(s64, (s64)v->credit - (s32)(len * p->l_weight),
 				  v->credit_start);
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * DualPI2: the shaper: a virtual clock that says when the next packet may leave.
+ * DualPI2: the shaper: a virtual clock with the time at which the next packet may leave.
  */
 #ifndef _NET_DUALPI2_SHAPER_H
 #define _NET_DUALPI2_SHAPER_H
 
 #include <net/dualpi2_link.h>
 
-/* The packets after one that was sent late catch up on at most this much time.
- * A timer with the resolution of a tick is late by up to 10 ms (100 Hz).  Where
- * timers are exact, 1 ms covers the latency of interrupts, and the burst that
- * fills the queue of the link behind is no longer than that.
+/* Maximum lateness of a packet that the packets after it catch up on.  A timer with the
+ * resolution of a tick is late by up to 10 ms (100 Hz).  With high-resolution timers
+ * 1 ms covers the latency of interrupts, and limits the burst that reaches the queue of
+ * the next hop.
  */
 #define DUALPI2_LATE_MAX_NS		(10ULL * DUALPI2_NS_PER_MS)
 #define DUALPI2_LATE_EXACT_NS		(1ULL * DUALPI2_NS_PER_MS)
@@ -22,9 +22,9 @@
 
 /**
  * struct dualpi2_clock - state of the shaper; all zero before its first packet
- * @next_ns: no packet leaves before; 0 without a shaper
+ * @next_ns: earliest time for the next packet; 0 without a shaper
  * @debt_ns: link time charged for dropped packets, not yet repaid
- * @frac_q20: part of a nanosecond to be added to the next packet's time
+ * @frac_q20: fraction of a nanosecond, carried over to the next packet
  */
 struct dualpi2_clock {
 	u64 next_ns;
@@ -33,11 +33,11 @@ struct dualpi2_clock {
 };
 
 /**
- * dualpi2_clock_wait() - when the next packet may leave
+ * dualpi2_clock_wait() - must the next packet wait?
  * @c: state
  * @now_ns: time
  *
- * Return: false: now; true: not before &dualpi2_clock.next_ns.
+ * Return: true: until &dualpi2_clock.next_ns; false: it may leave now.
  */
 static inline bool dualpi2_clock_wait(const struct dualpi2_clock *c, u64 now_ns)
 {
@@ -45,12 +45,12 @@ static inline bool dualpi2_clock_wait(const struct dualpi2_clock *c, u64 now_ns)
 }
 
 /**
- * dualpi2_clock_is_cause() - is the shaper what packets wait for?
+ * dualpi2_clock_is_cause() - is the shaper the bottleneck?
  * @link: the link
- * @c: state, when a packet may leave
+ * @c: state, at a time when a packet may leave
  * @now_ns: time
  *
- * If they leave as late as is made up for, they wait for another link behind.
+ * If packets leave late by the maximum or more, another link is the bottleneck.
  */
 static inline bool dualpi2_clock_is_cause(const struct dualpi2_link *link,
 					  const struct dualpi2_clock *c,
@@ -61,13 +61,12 @@ static inline bool dualpi2_clock_is_cause(const struct dualpi2_link *link,
 }
 
 /**
- * dualpi2_clock_start() - a packet comes to empty queues
+ * dualpi2_clock_start() - a packet arrives at empty queues
  * @link: the link
  * @c: state
  * @now_ns: time
  *
- * Time in which there was nothing to send is not made up for, but it pays for what
- * is owed.
+ * Idle time gives no credit for later packets, but reduces the time charged for drops.
  */
 static inline void dualpi2_clock_start(const struct dualpi2_link *link,
 				       struct dualpi2_clock *c, u64 now_ns)
@@ -80,14 +79,14 @@ static inline void dualpi2_clock_start(const struct dualpi2_link *link,
 }
 
 /**
- * dualpi2_clock_send() - a packet leaves
+ * dualpi2_clock_send() - charge a packet that leaves
  * @link: the link, with a shaper
  * @c: state
- * @bytes: length on the link; beyond DUALPI2_LINK_BYTES_MAX it counts as this
+ * @bytes: length on the link; at most DUALPI2_LINK_BYTES_MAX counts
  * @now_ns: time
  *
- * In ingress mode dropped packets leave a debt of link time.  Later packets repay it,
- * each at most half of its own time, so that they always get two thirds of the rate:
+ * In ingress mode, the link time of dropped packets is charged to later packets, at most
+ * half of the own time of each.  So forwarded packets always get two thirds of the rate:
  * with unresponsive senders, drops would otherwise cause more drops.
  */
 static inline void dualpi2_clock_send(const struct dualpi2_link *link,
@@ -110,7 +109,7 @@ static inline void dualpi2_clock_send(const struct dualpi2_link *link,
 }
 
 /**
- * dualpi2_clock_drop() - a packet that came over the link is dropped
+ * dualpi2_clock_drop() - charge a dropped packet, in ingress mode
  * @link: the link
  * @c: state
  * @bytes: length on the link
@@ -126,16 +125,16 @@ static inline void dualpi2_clock_drop(const struct dualpi2_link *link,
 }
 
 /**
- * dualpi2_clock_change() - perhaps another rate
- * @from: the link as it was
- * @to: the link as it is from now on
+ * dualpi2_clock_change() - apply new options
+ * @from: the link before the change
+ * @to: the link after it
  * @c: state
  * @mtu_bytes: MTU with link-layer header
  * @now_ns: time
  *
- * What left before was timed by the old rate, which may have been far less: the
- * next packet waits for one of an MTU at the new rate at most.  Without a shaper
- * before, nothing is to be made up for.
+ * The time of the next packet was computed with the old rate, which can be far lower.
+ * Therefore it waits at most for one MTU at the new rate.  Without a shaper before, it
+ * does not wait.
  */
 static inline void dualpi2_clock_change(const struct dualpi2_link *from,
 					const struct dualpi2_link *to,

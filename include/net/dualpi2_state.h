@@ -7,15 +7,15 @@
 
 #include <net/dualpi2_params.h>
 
-/* Lengths beyond this count as this in the scheduler.  Weights are below 100,
- * and 100 * 2^24 < 2^31, so no credit can overflow.
+/* Maximum packet length in the scheduler; longer ones count as this.  Weights are below
+ * 100, and 100 * 2^24 < 2^31, so no credit can overflow.
  */
 #define DUALPI2_SCHED_BYTES_MAX		(1U << 24)
 
 /**
  * struct dualpi2_accumulator - spreads the signals of one stream evenly
  * @credit_q32: probability collected and not yet spent
- * @dither_q32: as s32: how much earlier than at 1 the next signal is due
+ * @dither_q32: as s32: the next signal is due at a credit of 1 minus this
  */
 struct dualpi2_accumulator {
 	s64 credit_q32;
@@ -23,18 +23,18 @@ struct dualpi2_accumulator {
 };
 
 /**
- * struct dualpi2_reported - how far overloads have been reported
- * @count: of &dualpi2_vars.overload_count: those whose end was reported
- * @total_ns: of &dualpi2_vars.overload_total_ns: their length
- * @since_ns: begin of the first one after these
- * @silent_until_ns: time before which there is no other report
- * @begun: the begin of the present one was reported
+ * struct dualpi2_reported - the part of &struct dualpi2_vars that was reported
+ * @count: overloads whose end was reported
+ * @total_ns: their length
+ * @since_ns: begin of the first overload after these
+ * @next_ns: no report before this time
+ * @begun: the begin of the present overload was reported
  */
 struct dualpi2_reported {
 	u64 count;
 	u64 total_ns;
 	u64 since_ns;
-	u64 silent_until_ns;
+	u64 next_ns;
 	bool begun;
 };
 
@@ -44,19 +44,19 @@ struct dualpi2_reported {
  * @classic_q32: p_C = p'^2
  * @coupled_q32: p_CL = min(k * p', 1)
  * @due_ns: time of the next update
- * @no_signal_below_ns: a packet of this queue gets no signal for a delay below this
- * @may_pass: out of overload, with signals evenly spaced: see dualpi2_verdict_fast()
+ * @no_signal_below_ns: a packet of this queue with a delay below this gets no signal
+ * @may_pass: dualpi2_verdict_fast() may decide: no overload, signals evenly spaced
  * @updated_ns: time of the last update
  * @target_ns: effective target, from dualpi2_set_target()
  * @packet_ns: serialization time of a packet of DUALPI2_LOW_MTU_BYTES; 0: overload
  *	begins at any delay; U32_MAX: it does not begin
- * @delay_scale_q32: &dualpi2_params.target_ns over @target_ns; 0: they are equal
+ * @delay_scale_q32: &dualpi2_params.target_ns / @target_ns; 0: both are equal
  * @delay_ns: delay at the last update
- * @ramp: native marker as bursts have it
- * @shared_ramp: the same while Classic packets wait, too
- * @overload: in overload, or just was: see DUALPI2_OVERLOAD_HOLD
- * @credit: scheduler credit; above 0 it is the Classic queue's turn
- * @credit_start: what it begins with, dualpi2_credit_start()
+ * @ramp: native marker with the present burst tolerance
+ * @shared_ramp: the same while the Classic queue has a backlog
+ * @overload: in overload, or it ended less than DUALPI2_OVERLOAD_HOLD ago
+ * @credit: scheduler credit; above 0 the Classic queue sends next
+ * @credit_start: initial credit, dualpi2_credit_start()
  * @c_signal: spacing of Classic signals in the Classic queue
  * @c_scalable: spacing of marks of ECT(1) in the Classic queue
  * @l_mark: spacing of L4S marks
@@ -64,11 +64,10 @@ struct dualpi2_reported {
  * @l_drop: spacing of overload drops in the L4S queue
  * @overload_count: times that overload began
  * @overload_since_ns: begin of the present overload, or of the last one
- * @overload_below_ns: when p' fell below the edge of the present one; 0: it did
- *	not
- * @overload_last_ns: length of the last one that is past
- * @overload_total_ns: length of all past ones
- * @report: what is known of them elsewhere
+ * @overload_below_ns: time when p' fell below the overload threshold; 0: p' is above
+ * @overload_last_ns: length of the last overload that ended
+ * @overload_total_ns: length of all overloads that ended
+ * @report: what was reported of them
  */
 struct dualpi2_vars {
 	u64 due_ns;
@@ -105,9 +104,9 @@ struct dualpi2_vars {
  * @p: parameters
  * @mtu_bytes: MTU with link-layer header
  *
- * In favour of the queue with the greater weight.  By default L4S may send nine
- * MTU before a Classic packet that comes along at the same time has its turn:
- * (l_weight - c_weight) / c_weight of them bring the credit to 0.
+ * In favour of the queue with the larger weight.  By default L4S sends nine MTU before a
+ * Classic packet that arrives at the same time: (l_weight - c_weight) / c_weight, eight,
+ * bring the credit to 0, and one more brings it above 0.
  */
 static inline s32 dualpi2_credit_start(const struct dualpi2_params *p,
 				       u32 mtu_bytes)

@@ -2,7 +2,7 @@
 /*
  * DualPI2: units and fixed-point formats, and the conversions between them.
  *
- *   _q32   probability; 2^32 is 1, so that 1 itself can be held; u64
+ *   _q32   probability; 2^32 is 1; u64, so that 1 itself fits
  *   gain   probability (q32) per nanosecond of delay, times 2^24; u64
  *   ratio  elapsed time in units of tupdate, times 2^16; u32
  *   _q20   nanoseconds per byte, times 2^20; u64
@@ -19,7 +19,7 @@
 
 #define DUALPI2_NS_PER_US		1000U
 
-/* Every time is held in u32 nanoseconds, hence at most 4.29 s. */
+/* Configured times are u32 nanoseconds, so at most 4.29 s. */
 #define DUALPI2_TIME_MAX_US		(U32_MAX / DUALPI2_NS_PER_US)
 
 /**
@@ -56,7 +56,7 @@ static inline u32 dualpi2_q32_to_u32(u64 p_q32)
  * @hz256: 0..DUALPI2_GAIN_MAX, in 1/256 Hz
  *
  * 1/256 Hz is 2^32 / 256 / 10^9 in q32 per ns; times 2^24 that is 2^48 / 10^9 =
- * 281474.976710656.  Integer and fraction are multiplied apart: 2^31 * 281474 <
+ * 281474.976710656.  Integer and fraction are multiplied separately: 2^31 * 281474 <
  * 2^50 and 2^31 * 976710656 < 2^61.
  *
  * Return: the gain, rounded to nearest, below 2^50.
@@ -95,7 +95,7 @@ static inline u64 dualpi2_square_q32(u64 p_q32)
  * dualpi2_sqrt_q32() - square root of a probability
  * @p_q32: 0..1
  *
- * Return: the least probability whose square is not below @p_q32.
+ * Return: the smallest probability whose square is at least @p_q32.
  */
 static inline u64 dualpi2_sqrt_q32(u64 p_q32)
 {

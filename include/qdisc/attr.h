@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Netlink attributes that are numbers of a qdisc's configuration: from a table,
- * parse a request into a copy of the configuration, and dump the configuration.
+ * Netlink attributes that are numbers of a qdisc's configuration: parse a request into a
+ * copy of the configuration, and dump the configuration, both from one table.
  */
 #ifndef _QDISC_ATTR_H
 #define _QDISC_ATTR_H
@@ -37,7 +37,7 @@ struct dualpi2_attr_spec {
 /**
  * struct dualpi2_attr_table - the attributes of one nest
  * @specs: by type
- * @max: greatest type in @specs
+ * @max: maximum type in @specs
  * @nest: type of an attribute that the caller parses, may exceed @max; 0: none
  * @nest_twice: message for a second attribute of the type @nest
  * @unknown: message for another type
@@ -74,7 +74,7 @@ static_assert(sizeof(bool) == 1);
 			       _name,					\
 			       _who ": " _name " must be " _range)
 
-/* Report why a request is rejected, and the attribute that is to blame. */
+/* Report why a request is rejected, and the attribute that caused it. */
 static inline int dualpi2_reject(struct netlink_ext_ack *extack,
 				 const struct nlattr *attr, const char *why)
 {

@@ -31,6 +31,7 @@ enum {
 	DUALPI2_ZERO_HIDDEN = 0,
 	DUALPI2_ZERO_ALLOWED = 1,
 	DUALPI2_ZERO_KEYWORD = 1,
+	DUALPI2_ZERO_DEFAULT = 0,
 };
 
 #define DUALPI2_VALUE(attr, member, min, max, def, kind, zero, range, unit, word, ...) \

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What qdiscs of this project do with a packet: find its IP header and ECN field
- * whatever is around them, set CE, make a segment of a GSO packet a packet of its
- * own, ask the filters.  The queues, the locks and their own accounts are the
- * qdisc's.
+ * Packet handling for this project's qdiscs: find the IP header and the ECN field behind
+ * tags and tunnels, set CE, turn GSO segments into packets, run the filters.  Queues,
+ * locks and statistics belong to the qdisc.
  *
- * Everything here runs under the root qdisc's lock, or for a packet that is not
- * queued yet, and takes nothing over.
+ * The functions run under the root qdisc's lock, or for a packet that is not queued yet.
+ * They do not take over packets.
  */
 #ifndef _QDISC_PACKET_H
 #define _QDISC_PACKET_H
@@ -15,6 +14,7 @@
 #include <linux/if_arp.h>
 #include <linux/if_ether.h>
 #include <linux/if_vlan.h>
+#include <linux/in.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
 #include <linux/netdevice.h>
@@ -22,6 +22,7 @@
 #include <linux/skbuff.h>
 #include <net/dsfield.h>
 #include <net/inet_ecn.h>
+#include <net/ip.h>
 #include <net/pkt_cls.h>
 #include <net/sch_generic.h>
 #include <net/dualpi2.h>
@@ -31,20 +32,20 @@
 #define DUALPI2_VLAN_TAGS_MAX	8
 
 /* Flags of struct dualpi2_cb; the other bits are each qdisc's. */
-#define DUALPI2_CB_ECN		0x03	/* enum dualpi2_ecn: what it came with */
+#define DUALPI2_CB_ECN		0x03	/* enum dualpi2_ecn: codepoint on arrival */
 #define DUALPI2_CB_IPV6		BIT(4)	/* with DUALPI2_CB_OFFSET */
-#define DUALPI2_CB_OFFSET	BIT(7)	/* ip_offset says where IP is */
+#define DUALPI2_CB_OFFSET	BIT(7)	/* ip_offset is valid */
 
-/* A codepoint is read as the one, and used as the other. */
+/* Codepoints are read as one enum and used as the other. */
 static_assert(DUALPI2_ECN_CE == (int)INET_ECN_CE &&
 	      DUALPI2_ECN_ECT1 == (int)INET_ECN_ECT_1);
 
-/* What a packet in the queues carries in its 20 private bytes. */
+/* The 20 private bytes of a queued packet. */
 struct dualpi2_cb {
 	u64 queued_ns;	/* sch_dualpi2.c keeps a flag in it */
 	u16 flags;	/* DUALPI2_CB_* */
-	u16 ip_offset;	/* of the IP header, or what is there, from skb->data;
-			 * else, most often, it is at the network header
+	u16 ip_offset;	/* of the IP header from skb->data, with DUALPI2_CB_OFFSET;
+			 * otherwise it is at the network header
 			 */
 	u32 priv;	/* each qdisc's; segments of a GSO packet inherit it */
 };
@@ -61,6 +62,15 @@ static inline u32 dualpi2_ip_offset(const struct sk_buff *skb)
 
 	return (cb->flags & DUALPI2_CB_OFFSET) ? cb->ip_offset :
 						      skb_network_offset(skb);
+}
+
+static inline bool dualpi2_is_ipv6(const struct sk_buff *skb)
+{
+	const struct dualpi2_cb *cb = dualpi2_cb(skb);
+
+	return (cb->flags & DUALPI2_CB_OFFSET) ?
+	       cb->flags & DUALPI2_CB_IPV6 :
+	       skb->protocol == htons(ETH_P_IPV6);
 }
 
 /* Does skb->data begin with an Ethernet header? */
@@ -124,14 +134,14 @@ static inline int dualpi2_skip_pppoe(const struct sk_buff *skb, int offset,
 /* The DSCP and ECN field of nearly all packets: IPv4 or IPv6 in the linear part, at
  * the network header.
  *
- * Return: -1 if it takes more to tell: dualpi2_read_dsfield().
+ * Return: -1: use dualpi2_read_dsfield().
  */
 static __always_inline int dualpi2_linear_dsfield(const struct sk_buff *skb)
 {
 	const u8 *ip = skb_network_header(skb);
 	int len = skb_tail_pointer(skb) - ip;
 
-	/* Behind an Ethernet header or at once; a negative offset is a large one here. */
+	/* At 0 or after an Ethernet header.  A negative offset is a large number here. */
 	if (unlikely((size_t)(ip - skb->data) > ETH_HLEN))
 		return -1;
 	if (likely(skb->protocol == htons(ETH_P_IP))) {
@@ -146,10 +156,9 @@ static __always_inline int dualpi2_linear_dsfield(const struct sk_buff *skb)
 	return ipv6_get_dsfield((const struct ipv6hdr *)ip);
 }
 
-/* Find the outermost IP header, without writing or moving anything.
+/* Find the outermost IP header, without writing to the packet or moving data.
  *
- * Return: its DSCP and ECN field, -1 if there is none that can be read.  The
- * place is left in the packet's control block.
+ * Return: its DSCP and ECN field, -1 if no header can be read.  @cb gets its offset.
  */
 static inline int dualpi2_read_dsfield(const struct sk_buff *skb, struct dualpi2_cb *cb)
 {
@@ -198,21 +207,101 @@ static inline int dualpi2_read_dsfield(const struct sk_buff *skb, struct dualpi2
 	return -1;
 }
 
-/* Set CE on a packet that has an ECT codepoint.  Only here is its header made
- * writable, which separates it from clones of it elsewhere.
+/* Who sends to whom. */
+struct dualpi2_flow {
+	__be16 sport;		/* 0 and 0: not known */
+	__be16 dport;
+	u32 protocol;
+	__be32 addrs[8];	/* source, destination; of IPv4 one number each */
+};
+
+/* Addresses and protocol of the IP header at *offset.  *offset becomes that of what
+ * follows, or -1 in fragments.
  *
- * Return: false if that was not possible; the packet is as before.
+ * Return: how many 32-bit words of *flow are in use, 0 if the header cannot be read.
+ */
+static inline u32 dualpi2_read_addrs(const struct sk_buff *skb, int *offset,
+				     bool ipv6, struct dualpi2_flow *flow)
+{
+	union {
+		struct iphdr v4;
+		struct ipv6hdr v6;
+	} buf;
+	const struct ipv6hdr *ip6;
+	const struct iphdr *ip;
+
+	if (ipv6) {
+		ip6 = skb_header_pointer(skb, *offset, sizeof(buf.v6), &buf.v6);
+		if (!ip6 || ip6->version != 6)
+			return 0;
+		flow->protocol = ip6->nexthdr;
+		memcpy(flow->addrs, &ip6->saddr, sizeof(ip6->saddr));
+		memcpy(flow->addrs + 4, &ip6->daddr, sizeof(ip6->daddr));
+		*offset += sizeof(*ip6);
+		return 10;
+	}
+	ip = skb_header_pointer(skb, *offset, sizeof(buf.v4), &buf.v4);
+	if (!ip || ip->version != 4 || ip->ihl < 5)
+		return 0;
+	flow->protocol = ip->protocol;
+	flow->addrs[0] = ip->saddr;
+	flow->addrs[1] = ip->daddr;
+	*offset = ip_is_fragment(ip) ? -1 : *offset + 4 * ip->ihl;
+	return 4;
+}
+
+/**
+ * dualpi2_read_flow() - the flow of a packet whose IP header was found
+ * @skb: packet
+ * @flow: to be filled
+ *
+ * IP in IP is looked through once.  Fragments have no ports, so that all of a datagram
+ * belong to one flow, nor have packets with IPv6 extension headers.  The ports of IPsec
+ * are the SPI.
+ *
+ * Return: how many 32-bit words of @flow are in use: 4 for IPv4, 10 for IPv6, 0 without
+ * an IP header.
+ */
+static inline u32 dualpi2_read_flow(const struct sk_buff *skb,
+				    struct dualpi2_flow *flow)
+{
+	int offset = dualpi2_ip_offset(skb), at;
+	u32 words, inner;
+	__be16 buf[2], *ports;
+
+	flow->sport = 0;
+	flow->dport = 0;
+	words = dualpi2_read_addrs(skb, &offset, dualpi2_is_ipv6(skb), flow);
+	if (!words)
+		return 0;
+	if (offset >= 0 && (flow->protocol == IPPROTO_IPIP ||
+			    flow->protocol == IPPROTO_IPV6)) {
+		inner = dualpi2_read_addrs(skb, &offset,
+					   flow->protocol == IPPROTO_IPV6, flow);
+		if (inner)
+			words = inner;
+	}
+	at = proto_ports_offset(flow->protocol);
+	if (offset < 0 || at < 0)
+		return words;
+	ports = skb_header_pointer(skb, offset + at, sizeof(buf), buf);
+	if (ports) {
+		flow->sport = ports[0];
+		flow->dport = ports[1];
+	}
+	return words;
+}
+
+/* Set CE on a packet with an ECT codepoint.  Makes its header writable, so that clones of
+ * the packet do not change.
+ *
+ * Return: false if that failed; the packet is unchanged.
  */
 static inline bool dualpi2_set_ce(struct sk_buff *skb)
 {
-	const struct dualpi2_cb *cb = dualpi2_cb(skb);
 	unsigned int offset = dualpi2_ip_offset(skb);
+	bool ipv6 = dualpi2_is_ipv6(skb);
 	struct iphdr *ip;
-	bool ipv6;
-
-	ipv6 = (cb->flags & DUALPI2_CB_OFFSET) ?
-	       cb->flags & DUALPI2_CB_IPV6 :
-	       skb->protocol == htons(ETH_P_IPV6);
 
 	if (skb_shared(skb) ||
 	    skb_ensure_writable(skb, offset + (ipv6 ? sizeof(struct ipv6hdr) :
@@ -224,16 +313,16 @@ static inline bool dualpi2_set_ce(struct sk_buff *skb)
 	}
 	ip = (struct iphdr *)(skb->data + offset);
 	IP_ECN_set_ce(ip);
-	/* The sum over a header is never +0, so its complement, which some
-	 * updates come to, is to be the other zero (RFC 1624, section 3).
+	/* The sum over a header is never +0.  Some updates result in its complement,
+	 * 0xffff; the correct checksum is then 0 (RFC 1624, section 3).
 	 */
 	if (ip->check == CSUM_MANGLED_0)
 		ip->check = 0;
 	return true;
 }
 
-/* Length on the link of a frame of so many bytes, by a size table as tc-stab(8)
- * describes it.  The core does this for whole packets and exports nothing.
+/* Length that a size table gives a frame, see tc-stab(8).  The core computes it for whole
+ * packets, but exports no function.
  */
 static inline unsigned int
 dualpi2_stab_bytes(const struct qdisc_size_table *stab, unsigned int frame_bytes)
@@ -247,13 +336,13 @@ dualpi2_stab_bytes(const struct qdisc_size_table *stab, unsigned int frame_bytes
 		bytes = stab->data[slot % tsize];
 		if (slot >= tsize)
 			bytes += (u64)stab->data[tsize - 1] * (slot / tsize);
-		/* The greatest shift is 30, so that this cannot overflow. */
+		/* The maximum shift is 30, so that this cannot overflow. */
 		bytes = min_t(s64, bytes, QDISC_PKT_LEN_MAX) << spec->size_log;
 	}
 	return clamp_t(s64, bytes, 1, QDISC_PKT_LEN_MAX);
 }
 
-/* Split a GSO packet; the parts are for dualpi2_init_segment().
+/* Split a GSO packet.  Call dualpi2_init_segment() for each segment.
  *
  * Return: as skb_gso_segment().
  */
@@ -263,15 +352,13 @@ static inline struct sk_buff *dualpi2_split(struct sk_buff *skb)
 	struct sk_buff *parts;
 
 	parts = skb_gso_segment(skb, features & ~NETIF_F_GSO_MASK);
-	/* The attempt has left its own state in the control block. */
+	/* The failed attempt has overwritten the control block. */
 	if (IS_ERR(parts))
-		dualpi2_compat_init_segment(skb);
+		dualpi2_compat_reset_cb(skb);
 	return parts;
 }
 
-/* A segment becomes a packet of its own, as long on the link as the root
- * qdisc's size table, if it has one, makes any other packet.
- */
+/* Turn a segment into a packet.  The root qdisc's size table, if any, gives its length. */
 static inline void dualpi2_init_segment(struct sk_buff *seg,
 					const struct Qdisc *sch,
 					const struct dualpi2_cb *cb)
@@ -282,7 +369,7 @@ static inline void dualpi2_init_segment(struct sk_buff *seg,
 	skb_mark_not_on_list(seg);
 	qdisc_skb_cb(seg)->pkt_len =
 		stab ? dualpi2_stab_bytes(stab, seg->len) : seg->len;
-	dualpi2_compat_init_segment(seg);
+	dualpi2_compat_reset_cb(seg);
 	*dualpi2_cb(seg) = *cb;
 }
 
@@ -305,16 +392,16 @@ static inline struct Qdisc *dualpi2_parent(const struct Qdisc *sch)
 }
 
 /**
- * dualpi2_adjust_parents() - the segments of a GSO packet are queued in its place
+ * dualpi2_adjust_parents() - count the queued segments of a GSO packet in the parents
  * @sch: the qdisc, which counts the segments
  * @queued: segments that were queued, at least 1
  * @bytes: length of the packet less that of these segments; may be negative
  *
- * To be called in enqueue: the parents are about to count one packet of the length
- * that they know.  If one segment was queued, only bytes differ, and parents half-way
- * up may be empty until enqueue returns: qdisc_tree_reduce_backlog() would warn of it
- * (before 2025) or take their class for empty.  Their backlog is corrected here then,
- * and wraps below 0 until they add the length of the packet.
+ * Call this in enqueue, before the parents count one packet of the original length.  If
+ * one segment was queued, only bytes differ.  Then qdisc_tree_reduce_backlog() would warn
+ * (before 2025) or deactivate a class, because parents can be empty until enqueue
+ * returns.  This function then corrects their backlog itself, which wraps below 0 until
+ * they add the length of the packet.
  */
 static inline void dualpi2_adjust_parents(struct Qdisc *sch, int queued, int bytes)
 {
@@ -328,17 +415,18 @@ static inline void dualpi2_adjust_parents(struct Qdisc *sch, int queued, int byt
 	rcu_read_unlock();
 }
 
-/* A packet leaves the accounts that the core has of a qdisc. */
+/* Subtract a packet from the qdisc's qlen and backlog. */
 static inline void dualpi2_backlog_dec(struct Qdisc *sch, const struct sk_buff *skb)
 {
 	qdisc_qstats_backlog_dec(sch, skb);
 	WRITE_ONCE(sch->q.qlen, sch->q.qlen - 1);
 }
 
-/* What a qdisc's filters say of a packet.
+/* Run a qdisc's filters on a packet.
  *
- * Return: 1 if one matched, with its class in *classid, 0 if none did; -1: the
- * packet is to be freed, -2: it is gone.  *ret is then what enqueue returns.
+ * Return: 1: a filter matched, *classid is its class; 0: none matched; -1: the caller
+ * frees the packet; -2: the filter has taken it.  For -1 and -2 *ret is the return value
+ * of enqueue.
  */
 static inline int dualpi2_filter(struct sk_buff *skb,
 				 const struct tcf_proto *filters, u32 *classid,
@@ -346,7 +434,7 @@ static inline int dualpi2_filter(struct sk_buff *skb,
 {
 	struct tcf_result res = {};
 
-	switch (dualpi2_compat_classify(skb, filters, &res)) {
+	switch (dualpi2_compat_run_filters(skb, filters, &res)) {
 	case TC_ACT_UNSPEC:
 		return 0;
 	case TC_ACT_STOLEN:

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * Netlink ABI of the dualpi2 qdisc.
+ * Netlink ABI of the dualpi2 qdisc.  <linux/pkt_sched.h> of Linux 7.x has its basic
+ * options and statistics; here are the other ones.  This header is append-only.
  *
- * The first part gives the numbers and layouts of Linux 7.x for kernel headers
- * that lack them; where <linux/pkt_sched.h> has them, it is the one that counts.
- * The second part is this module's own extension.  It is append-only.
- *
- * This is not the place for defaults or for what a value does: limits and
- * defaults are in include/net/dualpi2.h, meanings in tc-dualpi2(8).
+ * tc-dualpi2(8) describes the options, and has their ranges and defaults.
  */
 #ifndef _UAPI_LINUX_DUALPI2_H
 #define _UAPI_LINUX_DUALPI2_H
@@ -15,6 +11,7 @@
 #include <linux/types.h>
 #include <linux/pkt_sched.h>
 
+/* What <linux/pkt_sched.h> of Linux 7.x has, for other kernel headers. */
 #ifndef TCA_DUALPI2_MAX
 
 enum tc_dualpi2_drop_overload {
@@ -75,21 +72,21 @@ struct tc_dualpi2_xstats {
 	__u32 delay_l;		/* us, age of the head of the L4S queue */
 	__u32 packets_in_c;	/* packets ever queued in the Classic queue */
 	__u32 packets_in_l;	/* packets ever queued in the L4S queue */
-	__u32 maxq;		/* packets, most that both queues ever held */
+	__u32 maxq;		/* packets, maximum of both queues together */
 	__u32 ecn_mark;		/* packets set to CE here, for any reason */
 	__u32 step_marks;	/* of these: by the native L4S marker */
-	__s32 credit;		/* WRR credit; above 0 it is Classic's turn */
+	__s32 credit;		/* WRR credit; above 0 Classic sends next */
 	__u32 memory_used;	/* bytes of truesize */
-	__u32 max_memory_used;	/* bytes, most ever */
+	__u32 max_memory_used;	/* bytes, maximum */
 	__u32 memory_limit;	/* bytes */
 };
 
 #endif /* TCA_DUALPI2_MAX */
 
 /*
- * The extension.  All of this module's own options travel in one nested
- * attribute of TCA_OPTIONS.  Its number is far from those that Linux hands out
- * one after the other, and a tc that does not know it skips it.
+ * The extension: all other options, in one nested attribute of TCA_OPTIONS.  Its number
+ * is far from those that Linux assigns consecutively.  A tc without support for it skips
+ * it.
  */
 #define TCA_DUALPI2_EXT		0x0d50	/* nest of TCA_DUALPI2_EXT_* */
 
@@ -106,11 +103,15 @@ enum {
 	TCA_DUALPI2_EXT_BANDWIDTH,	/* u64, bytes/s of the shaper; 0: none */
 	TCA_DUALPI2_EXT_FRAMING,	/* u8, enum tc_dualpi2_framing */
 	TCA_DUALPI2_EXT_OVERHEAD,	/* s32, bytes added to an IP packet */
-	TCA_DUALPI2_EXT_MPU,		/* u32, bytes, least length on the link */
-	TCA_DUALPI2_EXT_INGRESS,	/* u8, 1: what is dropped has used the link */
+	TCA_DUALPI2_EXT_MPU,		/* u32, bytes, minimum length on the link */
+	TCA_DUALPI2_EXT_INGRESS,	/* u8, 1: charge link time for drops */
 	TCA_DUALPI2_EXT_NQB,		/* u64, bit N: DSCP N to the L4S queue */
-	TCA_DUALPI2_EXT_BURST_MAX,	/* u32, us, bursts tolerated; 0: none */
-	TCA_DUALPI2_EXT_BYPASS,		/* u8, 1: an empty qdisc sees no packets */
+	TCA_DUALPI2_EXT_BURST_MAX,	/* u32, us, max. burst tolerance; 0: none */
+	TCA_DUALPI2_EXT_BYPASS,		/* u8, 1: packets skip an empty qdisc */
+	TCA_DUALPI2_EXT_QPROTECT,	/* u8, enum tc_dualpi2_qprotect_mode */
+	TCA_DUALPI2_EXT_QPROTECT_DELAY,	/* u32, us, critical queueing delay */
+	TCA_DUALPI2_EXT_QPROTECT_SCORE,	/* u32, us, critical queueing score */
+	TCA_DUALPI2_EXT_QPROTECT_RATE,	/* u64, bytes/s, at which scores age */
 	__TCA_DUALPI2_EXT_MAX
 };
 
@@ -123,9 +124,9 @@ enum tc_dualpi2_signal {
 };
 #define TC_DUALPI2_SIGNAL_MAX (__TC_DUALPI2_SIGNAL_MAX - 1)
 
-/* How long a packet is on the link that the shaper is in front of.  RAW: as long
- * as the kernel takes it for (Ethernet: without FCS).  All others: the IP packet
- * and the overhead, the MPU at least.
+/* Length of a packet on the link that the shaper models.  RAW: the kernel's packet
+ * length (Ethernet: without FCS).  All others: the IP packet plus the overhead, but at
+ * least the MPU.
  */
 enum tc_dualpi2_framing {
 	TC_DUALPI2_FRAMING_RAW = 0,	/* overhead and MPU are not used */
@@ -136,19 +137,28 @@ enum tc_dualpi2_framing {
 };
 #define TC_DUALPI2_FRAMING_MAX (__TC_DUALPI2_FRAMING_MAX - 1)
 
+/* Queue protection.  TUPLE and HASH differ in what the statistics have about flows. */
+enum tc_dualpi2_qprotect_mode {
+	TC_DUALPI2_QPROTECT_OFF = 0,
+	TC_DUALPI2_QPROTECT_TUPLE = 1,	/* addresses and ports */
+	TC_DUALPI2_QPROTECT_HASH = 2,	/* the hash alone */
+	__TC_DUALPI2_QPROTECT_MAX,
+};
+#define TC_DUALPI2_QPROTECT_MAX (__TC_DUALPI2_QPROTECT_MAX - 1)
+
 /*
- * Own statistics.  They follow struct tc_dualpi2_xstats in the same attribute
- * at a fixed distance, so that the struct of Linux can grow in between (the
- * gap is zero).  A reader checks the payload's length and the magic number,
- * takes min(size, its own sizeof) bytes and reads what is missing as zero.
+ * Statistics of the extension.  They follow struct tc_dualpi2_xstats in the same
+ * attribute at a fixed offset, so that the struct of Linux can grow (the gap is zero).  A
+ * reader checks the payload's length and the magic number, reads min(size, its own
+ * sizeof) bytes and treats missing fields as zero.
  *
- * Whatever follows the struct, from the offset plus size to the end of the
- * payload, is netlink attributes TCA_DUALPI2_STATS_*.
+ * After the struct, from the offset plus size to the end of the payload, come netlink
+ * attributes TCA_DUALPI2_STATS_*.
  */
 #define TC_DUALPI2_EXT_XSTATS_OFFSET	256
 #define TC_DUALPI2_EXT_XSTATS_MAGIC	0x64703278	/* "dp2x" */
 
-/* Reserved fields are zero; earlier versions had there what the attributes report. */
+/* Reserved fields are zero.  Earlier versions reported in them what the attributes have. */
 struct tc_dualpi2_ext_xstats {
 	__u32 magic;		/* TC_DUALPI2_EXT_XSTATS_MAGIC */
 	__u32 size;		/* bytes of this struct as the kernel knows it */
@@ -166,25 +176,32 @@ struct tc_dualpi2_ext_xstats {
 	__u32 pad;
 };
 
-/* All attributes in statistics are read so: unknown ones are skipped, a struct
- * may be longer or shorter than the reader's own, and what is missing is zero.
- * 64-bit numbers are aligned to 4 bytes only.  No counter is ever set back, but
- * by the end of the qdisc: readers take differences, modulo 2^64.
+/* How to read attributes in statistics: skip unknown ones; a struct can be longer or
+ * shorter than the reader's own, missing fields are zero.  64-bit numbers are aligned to
+ * 4 bytes only.  Counters are never reset while the qdisc exists; they wrap around at
+ * 2^64.
  */
 enum {
 	TCA_DUALPI2_STATS_UNSPEC,
 	TCA_DUALPI2_STATS_PAD,
 	TCA_DUALPI2_STATS_C,		/* nest of TCA_DUALPI2_QUEUE_*: Classic */
-	TCA_DUALPI2_STATS_L,		/* the same of the L4S queue */
+	TCA_DUALPI2_STATS_L,		/* the same for the L4S queue */
 	TCA_DUALPI2_STATS_OVERLOAD,	/* struct tc_dualpi2_overload */
 	TCA_DUALPI2_STATS_LINK,		/* struct tc_dualpi2_link */
+	TCA_DUALPI2_STATS_QPROTECT,	/* struct tc_dualpi2_qprotect; of the qdisc and
+					 * of the class of the L4S queue, not if off
+					 */
+	TCA_DUALPI2_STATS_QPROTECT_FLOWS, /* nest of struct tc_dualpi2_qprotect_flow,
+					   * type 1 to 8, highest score first; of the
+					   * class of the L4S queue only
+					   */
 	__TCA_DUALPI2_STATS_MAX
 };
 #define TCA_DUALPI2_STATS_MAX (__TCA_DUALPI2_STATS_MAX - 1)
 
-/* The queues are classes too: HANDLE:1 is the L4S queue, HANDLE:3 the Classic
- * one.  Statistics of a class are those of the qdisc with the nest of its queue
- * and no other attribute.
+/* The queues are also classes: HANDLE:1 is the L4S queue, HANDLE:3 the Classic queue.
+ * The statistics of a class have the structs of the qdisc, the nest of its queue, and
+ * the attributes that name the class.
  */
 enum {
 	TCA_DUALPI2_QUEUE_UNSPEC,
@@ -198,15 +215,15 @@ enum {
 };
 #define TCA_DUALPI2_QUEUE_MAX (__TCA_DUALPI2_QUEUE_MAX - 1)
 
-/* One queue, in packets unless it says bytes.  "not_ect" are those without ECN,
+/* One queue, in packets unless the name has _bytes.  "not_ect" are packets without ECN,
  * "ect" those that arrived with ECT(1), ECT(0) or CE.  At any moment
  *
  *	arrived = presented + dropped_limit + dropped_memory + dropped_purge +
  *		  queued
  *	presented = forwarded + dropped_early + dropped_aqm + dropped_overload
  *
- * arrived being the sum of all codepoints, and each dropped_ one that of
- * not_ect and ect.  Bytes fit together likewise.
+ * where arrived is the sum over all codepoints, and each dropped_ counter the sum of
+ * not_ect and ect.  The same holds for bytes.
  */
 struct tc_dualpi2_counters {
 	__u64 arrived_not_ect;
@@ -240,11 +257,10 @@ struct tc_dualpi2_counters {
 	__u64 dropped_purge_bytes;
 };
 
-/* Time that the forwarded packets of a queue spent in it, from enqueue to
- * dequeue.  Bucket i of the histogram begins at tc_dualpi2_bucket(i) * unit_ns and
- * ends where the next one begins, so that from 8 * unit_ns on each is at most 1/8
- * of its delay wide.  There are "buckets" of them; only so many are sent that all
- * further ones are zero.
+/* Sojourn times of a queue's forwarded packets, from enqueue to dequeue.  Bucket i of
+ * the histogram begins at tc_dualpi2_bucket(i) * unit_ns and ends where the next one
+ * begins.  From 8 * unit_ns on, a bucket's width is at most 1/8 of its delay.  The number
+ * of buckets is "buckets"; trailing buckets that are zero are not sent.
  */
 struct tc_dualpi2_delay {
 	__u64 sum_ns;		/* of all packets in the histogram */
@@ -252,14 +268,14 @@ struct tc_dualpi2_delay {
 	__u64 beyond;		/* packets with a delay beyond the last bucket */
 	__u32 unit_ns;		/* a power of two */
 	__u32 buckets;
-	__u32 generation;	/* another number: all of this began anew,
-				 * because the edges were changed
+	__u32 generation;	/* changes when new bucket boundaries reset
+				 * this struct and the histogram
 				 */
 	__u32 pad;
 };
 
-/* The beginning of bucket i in units of unit_ns, for i < TC_DUALPI2_BUCKETS_MAX:
- * those of others exceed 64 bits.
+/* Lower boundary of bucket i in units of unit_ns, for i < TC_DUALPI2_BUCKETS_MAX; from
+ * there on it exceeds 64 bits.
  */
 #define TC_DUALPI2_BUCKETS_MAX	496
 
@@ -268,47 +284,83 @@ static __inline__ __u64 tc_dualpi2_bucket(__u32 i)
 	return i < 8 ? i : (__u64)(8 + i % 8) << (i / 8 - 1);
 }
 
-/* Overload of RFC 9332 4.2.3: both queues drop, but for "overflow". */
+/* Overload (RFC 9332 4.2.3): both queues drop, except with "overflow". */
 struct tc_dualpi2_overload {
-	__u64 count;		/* times that it began */
+	__u64 count;		/* number of times that it began */
 	__u64 total_ns;		/* time spent in it, this one included */
-	__u64 start_ns;		/* the last or present one: since 1970, UTC */
-	__u64 duration_ns;	/* the last or present one */
-	__u64 reports;		/* made, whether or not anybody listened */
+	__u64 start_ns;		/* begin of the present or last one, since 1970, UTC */
+	__u64 duration_ns;	/* of the present or last one */
+	__u64 reports;		/* reports sent, with or without listeners */
 	__u32 now;		/* 1: in overload */
 	__u32 pad;
 };
 
-/* The link behind, and what depends on it.  "nqb" are the packets that went to the
- * L4S queue for their DSCP alone.
+/* The link, and what depends on it.  "nqb" are packets in the L4S queue for their DSCP
+ * alone.
  */
 struct tc_dualpi2_link {
-	__u64 drain_rate;	/* bytes/s: that of the shaper; else as observed
-				 * while a backlog lasted, 0: not seen yet
+	__u64 drain_rate;	/* bytes/s: rate of the shaper, or estimated
+				 * during a backlog; 0: not known yet
 				 */
-	__u64 throttled;	/* times that the shaper had packets wait */
+	__u64 throttled;	/* dequeues that the shaper delayed */
 	__u64 nqb_arrived;	/* packets */
 	__u64 nqb_dropped;	/* of these: limit of NQB; in dropped_limit, too */
-	__u32 burst_ns;		/* bursts of L4S packets tolerated now */
-	__u32 ramp_min_ns;	/* the native marker now: silent up to this; */
-	__u32 ramp_max_ns;	/* it marks all beyond this.  With a shaper, while
-				 * Classic packets wait: 60 % of both, unless a
-				 * burst is tolerated
+	__u32 burst_ns;		/* present burst tolerance of the L4S queue */
+	__u32 ramp_min_ns;	/* present native marker: no marks up to this */
+	__u32 ramp_max_ns;	/* it marks all from this on.  With a shaper and
+				 * a Classic backlog: 60 % of both, unless bursts
+				 * are tolerated
 				 */
 	__u32 limit_pkts;	/* both queues, as in force */
-	__u32 nqb_limit_bytes;	/* in the L4S queue, as in force; 0: drain_rate
-				 * is not seen yet, and the limit is a delay of
-				 * 10 ms in that queue
+	__u32 nqb_limit_bytes;	/* in the L4S queue, as in force; 0: the rate is
+				 * not known yet, the limit is a delay of 10 ms
 				 */
-	__u32 target_ns;	/* effective target: on slow links above that of
+	__u32 target_ns;	/* effective target: on slow links above
 				 * TCA_DUALPI2_TARGET
 				 */
 };
 
-/* Reports of overload (RFC 9332 2.5.2.3) go by generic netlink to whoever
- * listens in the device's network namespace.  Between two of one qdisc there is
- * at least the time of TCA_DUALPI2_EXT_REPORT; what happens meanwhile is added
- * up and reported when it has passed.
+/* Queue protection (RFC 9957).  A packet that it redirects counts in the counters of the
+ * Classic queue.
+ */
+struct tc_dualpi2_qprotect {
+	__u64 redirected;	/* packets to the Classic queue */
+	__u64 redirected_bytes;
+	__u64 sanctions;	/* times that the redirection of a flow began */
+	__u64 scored;		/* packets that raised a score */
+	__u64 scored_shared;	/* of these: the score of the shared bucket */
+	__u64 alloc_failed;	/* attempts to allocate the buckets without success */
+	__u32 sanctioned;	/* flows redirected now */
+	__u32 buckets_used;	/* flows with a score now, the shared bucket too */
+	__u32 buckets;		/* in memory, the shared bucket too; 0: no
+				 * congestion yet
+				 */
+	__u32 score_max_us;	/* highest score now */
+};
+
+/* A flow with a score.  Addresses, ports and protocol are zero with
+ * TC_DUALPI2_QPROTECT_HASH, in the shared bucket and before the flow's first redirected
+ * packet.
+ */
+struct tc_dualpi2_qprotect_flow {
+	__u32 hash;		/* constant while the flow has a score; 0: flows in
+				 * the shared bucket
+				 */
+	__u32 score_us;
+	__u32 redirected;	/* packets; at most 2^32 - 1 */
+	__u8 sanctioned;	/* 1: is redirected now */
+	__u8 family;		/* AF_INET, AF_INET6; 0: addresses not known */
+	__u8 protocol;		/* IPPROTO_* */
+	__u8 shared;		/* 1: the shared bucket */
+	__u8 src[16];		/* IPv4: the first 4 bytes */
+	__u8 dst[16];
+	__u16 sport;		/* host byte order; 0: not known, as in fragments */
+	__u16 dport;
+};
+
+/* Reports of overload (RFC 9332 2.5.2.3) are generic netlink messages to the listeners in
+ * the device's network namespace.  The minimum time between two reports of a qdisc is
+ * TCA_DUALPI2_EXT_REPORT; the next report covers the time since the last one.
  */
 #define DUALPI2_GENL_NAME	"dualpi2"
 #define DUALPI2_GENL_VERSION	1

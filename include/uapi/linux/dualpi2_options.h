@@ -22,7 +22,8 @@
  *		N; min and max are those of N)
  *	zero	PLAIN: a value like others; ALLOWED: it is accepted below min, too;
  *		HIDDEN: tc does not show it; KEYWORD: ALLOWED by the module and
- *		HIDDEN, tc has a keyword for it
+ *		HIDDEN, tc has a keyword for it; DEFAULT: PLAIN, and tc does not show
+ *		the default
  *	range	how the module's messages state the range: FROM_TO, TO, AT_MOST,
  *		AT_LEAST, ZERO_OR_AT_LEAST, UNLIMITED_OR_TO; TEXT: as unit says; ANY:
  *		the module accepts any number
@@ -144,6 +145,22 @@
 	CHOICE(BYPASS, bypass, 0, 1, 0, "0 or 1", "bypass")			\
 	SWITCH(BYPASS, 1, "bypass", SHOWN, "bypass", 22)			\
 	SWITCH(BYPASS, 0, "no_bypass", HIDDEN, "bypass", 0)			\
+	/* Defaults of RFC 9957: 1 ms, 4 ms, 2^19 bytes/s. */			\
+	CHOICE(QPROTECT, qprotect, 0, 2, 0,					\
+	       "0 (no_qprotect), 1 (qprotect) or 2 (qprotect_hash)",		\
+	       "qprotect")							\
+	WORD(QPROTECT, 1, "qprotect", SHOWN, "qprotect", "tuple", 23)		\
+	WORD(QPROTECT, 2, "qprotect_hash", SHOWN, "qprotect", "hash", 0)	\
+	WORD(QPROTECT, 0, "no_qprotect", HIDDEN, "qprotect", "off", 0)		\
+	VALUE(QPROTECT_DELAY, qprotect_delay_us, 1, 4294967, 1000,		\
+	      TIME, DEFAULT, FROM_TO, " us",					\
+	      "qprotect_delay", "qprotect-delay", 24)				\
+	VALUE(QPROTECT_SCORE, qprotect_score_us, 1, 5000000, 4000,		\
+	      TIME, DEFAULT, FROM_TO, " us",					\
+	      "qprotect_score", "qprotect-score", 24)				\
+	VALUE(QPROTECT_RATE, qprotect_rate, 1000, 125000000000, 524288,		\
+	      RATE, DEFAULT, TO, " bytes/s",					\
+	      "qprotect_rate", "qprotect-rate", 25)				\
 	CHOICE(L4S, l4s, 0, 1, 1, "0 or 1", "l4s")				\
 	SWITCH(L4S, 1, "l4s", HIDDEN, "l4s", 13)				\
 	SWITCH(L4S, 0, "no_l4s", SHOWN, "l4s", 0)
@@ -152,6 +169,23 @@
 #define DUALPI2_TC_OPTIONS(DERIVED)						\
 	DERIVED(MAX_RTT, 1, 4294967295, TIME, "max_rtt", 2)			\
 	DERIVED(TYPICAL_RTT, 1, 4294967295, TIME, "typical_rtt", 2)
+
+/* Keywords of tc for max_rtt, with the names of cake and, as far as the ranges
+ * above allow, its times: RTT(word, max, typical), in us; typical 0: it follows
+ * from max.  cake has 100 us for datacentre and 1 h for interplanetary.
+ */
+#define DUALPI2_RTTS(RTT)							\
+	RTT("datacentre", 300, 100)						\
+	RTT("lan", 1000, 0)							\
+	RTT("metro", 10000, 0)							\
+	RTT("regional", 30000, 0)						\
+	RTT("internet", 100000, 0)						\
+	RTT("oceanic", 300000, 0)						\
+	RTT("satellite", 1000000, 0)						\
+	RTT("interplanetary", 8000000, 0)
+
+/* The line of tc's usage that has the keywords for max_rtt. */
+#define DUALPI2_RTT_LINE	2
 
 /* Keywords of tc for link layers, with the names and numbers of cake:
  * PRESET(word, framing, overhead, mpu).
