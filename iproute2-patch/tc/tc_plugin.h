@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a qdisc plugin of tc needs to know about tc: the plugin's entry and the
- * functions that tc exports.  tc has no header for this, and distributions ship
- * none.
+ * The interface between tc and a qdisc plugin: the plugin's entry, and the
+ * functions and variables that tc exports.  Distributions ship no header for it.
  *
- * Only what every tc from 5.10 on exports, with the same signature, may stand
- * here.  tc binds lazily: a function that it lacks ends tc when it is called.
+ * This header may only have what every tc since 5.10 exports with the same type.
+ * Functions are bound lazily: a missing function ends tc when it is called.  A
+ * missing variable makes tc reject the plugin.
  */
 #ifndef TC_PLUGIN_H
 #define TC_PLUGIN_H
@@ -14,10 +14,10 @@
 #include <stdio.h>
 #include <linux/rtnetlink.h>
 
-/* The functions below get what tc hands over, wanted or not. */
+/* The signatures are given by tc. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* tc links the plugins it has loaded through next, so this cannot be const. */
+/* tc writes to next, so that this cannot be const. */
 struct qdisc_util {
 	struct qdisc_util *next;
 	const char *id;
@@ -35,8 +35,8 @@ struct qdisc_util {
 			 __u32 block_idx, bool *p_has);
 };
 
-/* tc looks for it by the name of the qdisc. */
-extern struct qdisc_util dualpi2_qdisc_util;
+/* tc looks up this symbol by the name of the qdisc. */
+extern struct qdisc_util dualpi2_qdisc_util, dualpi2_mq_qdisc_util;
 
 enum output_type {
 	PRINT_FP = 1,		/* only as text */
@@ -44,10 +44,14 @@ enum output_type {
 	PRINT_ANY = 4,
 };
 
+/* Set by "tc -d". */
+extern int show_details;
+
 enum color_attr {
 	COLOR_NONE = 6,
 };
 
+bool is_json_context(void);
 void open_json_object(const char *str);
 void close_json_object(void);
 void open_json_array(enum output_type type, const char *delim);
