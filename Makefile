@@ -19,12 +19,14 @@ help:
 	@echo '  make check-long   all kernels, all packages, large amounts (hours)'
 	@echo '  make torture      the longest tests; continues after an interruption'
 	@echo 'Measure'
-	@echo '  make demo         dualpi2, fq_codel and pfifo with real TCP, as a table and a plot (8 minutes)'
+	@echo '  make demo         dualpi2, fq_codel and pfifo with real TCP, as a table and a plot in build/demo (8 minutes)'
 	@echo '  make lab          a paper'"'"'s experiment, Fig. 8, and its report (40 minutes); docs/LAB.md has the others'
 	@echo '  make bench        cost of a packet and of an instance, accuracy of the shaper (1 hour); docs/PERFORMANCE.md'
 	@echo 'Package'
 	@echo '  make deb          Debian packages in build/deb'
 	@echo '  make rpm          RPM packages in build/rpm'
+	@echo '  make source       release archive in build/source; docs/PACKAGING.md'
+	@echo '  make kernel-patches  patch series for Linux 6.12 and 7.2 in build/kernel-patches'
 
 all: modules plugin
 
@@ -33,15 +35,23 @@ modules:
 
 plugin: $(PLUGIN)
 
-$(PLUGIN): iproute2-patch/tc/q_dualpi2.c iproute2-patch/tc/tc_plugin.h $(wildcard include/uapi/linux/*.h)
+$(PLUGIN): iproute2-patch/tc/q_dualpi2.c $(wildcard iproute2-patch/tc/*.h include/uapi/linux/*.h)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(CFLAGS) -Wall -Wextra -fPIC -shared -DDUALPI2_PLUGIN -Iinclude/uapi -o $@ $<
+	ln -sf q_dualpi2.so $(@D)/q_dualpi2_mq.so
 
 extra:
 	$(MAKE) -C extra KDIR='$(KDIR)'
 
 extra-plugins:
 	$(MAKE) -C extra plugins CFLAGS='$(CFLAGS)'
+
+# As a reader sees it; tests run the commands in it.
+build/man/%.txt: %
+	@mkdir -p $(@D)
+	MANWIDTH=100 LC_ALL=C.UTF-8 man -l $< >$@
+
+vpath %.8 iproute2-patch/man/man8 tools/share
 
 build/net/traffic: selftests/net/traffic.c
 	@mkdir -p $(@D)
@@ -55,8 +65,8 @@ build/fuzz/netlink build/fuzz/storm:
 	$(CC) -std=gnu11 -O2 -Wall -Wextra -static -pthread -Iinclude/uapi -o $@ $(filter %.c,$^) -lm
 
 # It has the front end's tests in it, for their stubs of tc.
-build/fuzz/tc_line: selftests/fuzz/tc_line.c selftests/fuzz/tc_line.h selftests/fuzz/options.h iproute2-patch/tc/q_dualpi2.c iproute2-patch/tc/tc_plugin.h \
-		selftests/tc/test_q_dualpi2.c $(wildcard selftests/tc/*.h include/uapi/linux/*.h)
+build/fuzz/tc_line: selftests/fuzz/tc_line.c selftests/fuzz/tc_line.h selftests/fuzz/options.h iproute2-patch/tc/q_dualpi2.c \
+		selftests/tc/test_q_dualpi2.c $(wildcard iproute2-patch/tc/*.h selftests/tc/*.h include/uapi/linux/*.h)
 	@mkdir -p $(@D)
 	clang -std=gnu11 -g -O2 -Wall -Wextra -Werror -Wno-unused-function \
 		-fsanitize=fuzzer,address,undefined,float-cast-overflow,float-divide-by-zero -fno-sanitize-recover=all \
@@ -93,8 +103,11 @@ bench:
 deb:
 	scripts/dist/deb.sh
 
-rpm:
-	scripts/dist/rpm.sh
+rpm source:
+	scripts/dist/$@.sh
+
+kernel-patches:
+	scripts/kernel-patches/emit.py 6.12 7.2
 
 clean:
 	rm -rf build
@@ -119,4 +132,4 @@ packages-check:
 	selftests/packages/test_packages.sh
 
 .PHONY: help all modules plugin extra extra-plugins install uninstall check check-quick check-long torture demo lab bench deb \
-	rpm clean unit coverage fuzz-tc style lint matrix iproute2 accept debug-kernel packages-check
+	rpm source kernel-patches clean unit coverage fuzz-tc style lint matrix iproute2 accept debug-kernel packages-check

@@ -16,8 +16,7 @@
 #        bench.sh native [ROUNDS]
 #        bench.sh profile [--kernel X.Y] [--load LOAD] [FUNCTION]
 #
-#   stats            the module as it is beside the same one without its accounts (DUALPI2_BENCH_NO_STATS) and
-#                    without its tracepoint (DUALPI2_BENCH_NO_TRACE)
+#   stats            the module as it is compared with a copy of it without the counters and one without the tracepoint
 #   shaper           what the shaper costs, beside cake's
 #   rate             the error of the shaper's rate from 100 kbit/s to 10 Gbit/s and its bursts, beside cake's; in
 #                    user-mode Linux
@@ -58,25 +57,68 @@ if [ "$bench" = native ]; then
 	exec build/bench/native "$@"
 fi
 make --no-print-directory plugin >&2
+
+# counting total|each: plugin, the arguments for run-vm.sh with which QEMU counts instructions in $out/instructions.
+counting() {
+	cc -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o "$out/instructions.so" selftests/bench/instructions.c ||
+		die "the plugin for QEMU does not compile"
+	plugin=(--qemu-arg -plugin --qemu-arg "$out/instructions.so,$1=$out/instructions")
+}
+
 if [ "$bench" = rate ]; then
 	module=$(scripts/build-for.sh plain build/bench/plain)
 	exec scripts/run-vm.sh --kernel plain --seed 1 --memory 2G --timeout 1800 -- \
 		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" python3 selftests/bench/rate.py --module "$module" "$@"
 fi
-if [ "$bench" = instances ]; then
-	kernel=7.2 judge=() words=() others=(pfifo codel pie fq fq_codel cake)
-	while [ $# -gt 0 ]; do
-		case $1 in
-		--ktap) judge=(--ktap) words=(--most 0) others=() ;; # ours alone is judged
-		--kernel)
-			[[ ${2-} =~ ^[0-9]+\.[0-9]+$ ]] || die "--kernel needs a stock kernel like 7.2; $usage"
-			kernel=$2
-			shift
-			;;
-		*) die "unknown argument '$1'; $usage" ;;
-		esac
+
+kernels=() before='' repeat=3 judge=() without=' ' save='' load='below prio, queue empty, Classic' function=()
+declare -A options=([stats]='kernel before repeat most ktap' [shaper]='kernel repeat ktap' [check]='kernel repeat ktap'
+	[compare]='kernel repeat without save-baseline' [marking]='kernel repeat' [companions]='kernel repeat'
+	[instances]='kernel ktap' [profile]='kernel load')
+while [ $# -gt 0 ]; do
+	if [[ $bench = profile && $1 != -* ]]; then
+		function=("$1")
 		shift
-	done
+		continue
+	fi
+	[[ $1 == --* && " ${options[*]} " == *" ${1#--} "* ]] || die "unknown argument '$1'; $usage"
+	[[ " ${options[$bench]} " == *" ${1#--} "* ]] || die "$1 is not for $bench; $usage"
+	[[ $1 == @(--ktap|--save-baseline) || $# -ge 2 ]] || die "$1 needs a value; $usage"
+	case $1 in
+	--ktap) judge+=("$1") ;;
+	--save-baseline) save=1 ;;
+	--kernel) kernels+=("$2") ;;
+	--load) load=$2 ;;
+	--before) before=$2 ;;
+	--repeat)
+		[[ $2 =~ ^[1-9][0-9]*$ ]] || die "'$2' is no number of repetitions; use one like 3"
+		[[ $2 != 1 || $bench != @(compare|marking|companions|check) ]] || die "$bench wants to see figures repeat; use --repeat 2 at least"
+		repeat=$2
+		;;
+	--without)
+		[[ $2 == @(codel|fq_codel|pie|fq|cake|in-tree) ]] ||
+			die "'$2' cannot be left out; use codel, fq_codel, pie, fq, cake or in-tree"
+		without+="$2 "
+		;;
+	--most) judge+=("$1" "$2") ;;
+	esac
+	[[ $1 == @(--ktap|--save-baseline) ]] || shift
+	shift
+done
+if [ ${#kernels[@]} -eq 0 ]; then
+	kernels=(7.2)
+	[ "$bench" != check ] || kernels=(6.1)
+	[ -z "$save" ] || kernels=(6.1 7.2)
+fi
+for kernel in "${kernels[@]}"; do
+	[[ $kernel =~ ^[0-9]+\.[0-9]+$ ]] ||
+		die "the bench counts in QEMU's virtual time, which '$kernel' does not run in; use a stock kernel like 7.2"
+done
+[[ $bench != @(instances|profile) || ${#kernels[@]} -eq 1 ]] || die "$bench takes one kernel; $usage"
+
+if [ "$bench" = instances ]; then
+	words=() others=(pfifo codel pie fq fq_codel cake)
+	[ ${#judge[@]} -eq 0 ] || words=(--most 0) others=() # ours alone is judged
 	out=$DUALPI2_ROOT/build/bench/$kernel
 	module=$(scripts/build-for.sh "$kernel" "$out/now")
 	subjects=("ours=$module")
@@ -90,92 +132,29 @@ if [ "$bench" = instances ]; then
 			say "Linux' own dualpi2 is left out"
 		fi
 	fi
-	cc -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o "$out/instances.so" selftests/bench/instances.c ||
-		die "the plugin for QEMU does not compile"
+	counting total
 	say "Linux $kernel: $((${#subjects[@]} + ${#others[@]})) qdiscs"
 	scripts/run-vm.sh --virtual-time --kernel "$kernel" --memory 4G --timeout 3600 \
-		--qemu-arg -plugin --qemu-arg "$out/instances.so,out=$out/instances.counts" -- \
-		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" python3 selftests/bench/instances.py run "${words[@]}" \
+		"${plugin[@]}" -- env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" python3 selftests/bench/instances.py run "${words[@]}" \
 		"${subjects[@]}" "${others[@]}" >"$out/instances.json" || {
 		cat "$out/instances.json" >&2
 		die "Linux $kernel: no figures, for the reason above; what QEMU and the build need is installed by scripts/setup.sh"
 	}
-	exec python3 selftests/bench/instances.py judge "${judge[@]}" "$out/instances.json" "$out/instances.counts"
+	exec python3 selftests/bench/instances.py judge "${judge[@]}" "$out/instances.json" "$out/instructions"
 fi
 if [ "$bench" = profile ]; then
-	kernel=7.2 load='below prio, queue empty, Classic' function=()
-	while [ $# -gt 0 ]; do
-		case $1 in
-		--kernel | --load)
-			[ $# -ge 2 ] || die "$1 needs a value; $usage"
-			if [ "$1" = --load ]; then load=$2; else kernel=$2; fi
-			shift
-			;;
-		-*) die "unknown argument '$1'; $usage" ;;
-		*) function=("$1") ;;
-		esac
-		shift
-	done
-	[[ $kernel =~ ^[0-9]+\.[0-9]+$ ]] || die "--kernel needs a stock kernel like 7.2; $usage"
 	out=$DUALPI2_ROOT/build/bench/$kernel
 	module=$(scripts/build-for.sh "$kernel" "$out/now")
-	cc -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o "$out/profile.so" selftests/bench/profile.c ||
-		die "the plugin for QEMU does not compile"
+	counting each
 	say "Linux $kernel: $load"
 	scripts/run-vm.sh --virtual-time --kernel "$kernel" --timeout 1800 \
-		--qemu-arg -plugin --qemu-arg "$out/profile.so,out=$out/profile.counts" -- \
-		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" python3 selftests/bench/profile.py --send "$load" "$module" \
+		"${plugin[@]}" -- env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" python3 selftests/bench/profile.py --send "$load" "$module" \
 		>"$out/profile.said" || {
 		tail -n 5 "$out/profile.said" >&2
 		die "Linux $kernel: nothing was counted, for the reason above; what QEMU and the build need is installed by scripts/setup.sh"
 	}
-	exec python3 selftests/bench/profile.py "$out/profile.counts" "$out/profile.said" "$module" "${function[@]}"
+	exec python3 selftests/bench/profile.py "$out/instructions" "$out/profile.said" "$module" "${function[@]}"
 fi
-kernels=() before='' repeat=3 judge=() without=' ' save=''
-while [ $# -gt 0 ]; do
-	case $1 in
-	--ktap)
-		[[ $bench != @(compare|marking|companions) ]] || die "$1 is not for $bench; $usage"
-		judge+=("$1")
-		;;
-	--save-baseline)
-		[ "$bench" = compare ] || die "$1 is for compare; $usage"
-		save=1
-		;;
-	--kernel | --before | --repeat | --most | --without)
-		[ $# -ge 2 ] || die "$1 needs a value; $usage"
-		[[ $bench-$1 != @(shaper|compare|marking|companions|check)-@(--before|--most) ]] || die "$1 is for stats; $usage"
-		[[ $1 != --without || $bench == compare ]] || die "$1 is for compare; $usage"
-		case $1 in
-		--kernel) kernels+=("$2") ;;
-		--before) before=$2 ;;
-		--repeat)
-			[[ $2 =~ ^[1-9][0-9]*$ ]] || die "'$2' is no number of repetitions; use one like 3"
-			[[ $2 != 1 || $bench != @(compare|marking|companions|check) ]] || die "$bench wants to see figures repeat; use --repeat 2 at least"
-			repeat=$2
-			;;
-		--without)
-			[[ $2 == @(codel|fq_codel|pie|fq|cake|in-tree) ]] ||
-				die "'$2' cannot be left out; use codel, fq_codel, pie, fq, cake or in-tree"
-			without+="$2 "
-			;;
-		--most) judge+=("$1" "$2") ;;
-		esac
-		shift
-		;;
-	*) die "unknown argument '$1'; $usage" ;;
-	esac
-	shift
-done
-if [ ${#kernels[@]} -eq 0 ]; then
-	kernels=(7.2)
-	[ "$bench" != check ] || kernels=(6.1)
-	[ -z "$save" ] || kernels=(6.1 7.2)
-fi
-for kernel in "${kernels[@]}"; do
-	[[ $kernel =~ ^[0-9]+\.[0-9]+$ ]] ||
-		die "the bench counts in QEMU's virtual time, which '$kernel' does not run in; use a stock kernel like 7.2"
-done
 if [ "$bench" = check ]; then
 	for kernel in "${kernels[@]}"; do python3 selftests/bench/table.py --knows "$kernel"; done
 elif [ -n "$save" ]; then
@@ -183,7 +162,7 @@ elif [ -n "$save" ]; then
 	bench=check
 	judge+=(--save-baseline selftests/bench/baseline.json)
 elif [ "$bench" = compare ]; then
-	plotter=$DUALPI2_CACHE/venv/bin/python
+	plotter=$DUALPI2_VENV/bin/python
 	"$plotter" -c 'import matplotlib' 2>/dev/null ||
 		die "matplotlib, which draws the plot, is missing; run scripts/setup.sh"
 fi
@@ -243,6 +222,29 @@ counted() {
 	results+=("$result")
 }
 
+# of_copy KERNEL DIR NAME: build the module from the sources in DIR, with the scripts of today, and print its path. DIR is
+# within this repository, which is all that a build in another Debian tree sees.
+of_copy() {
+	local module=$DUALPI2_ROOT/$out/$1/$3/sch_dualpi2.ko made
+	cp -r scripts "$2"
+	made=$("$2/scripts/build-for.sh" "$1" "$2/build/$1")
+	mkdir -p "${module%/*}"
+	cp "$made" "$module"
+	echo "$module"
+}
+
+# without_counters KERNEL: the module without the five lines of it that count packets.
+without_counters() {
+	local copy=$DUALPI2_ROOT/$out/source-no-stats
+	rm -rf "$copy"
+	mkdir "$copy"
+	cp -r Kbuild include sch_dualpi2.c "$copy"
+	sed -i -E '/^\t(stats->(arrived|marked|dropped|dropped_bytes)\[.*(\+\+|\+=).*|dualpi2_delay_add\(.*);$/d' "$copy/sch_dualpi2.c"
+	[ "$(diff sch_dualpi2.c "$copy/sch_dualpi2.c" | grep -c '^<')" = 5 ] ||
+		die "the lines of sch_dualpi2.c that count packets have changed; bring without_counters in bench.sh up to date"
+	of_copy "$1" "$copy" no-stats
+}
+
 results=()
 for kernel in "${kernels[@]}"; do
 	if [ "$bench" = shaper ]; then
@@ -258,25 +260,18 @@ for kernel in "${kernels[@]}"; do
 	subjects=("pfifo=qdisc:pfifo") variants=(now no-stats no-trace)
 	[[ " ${judge[*]} " != *" --ktap "* ]] || subjects=() variants=(now no-stats)
 	for variant in "${variants[@]}"; do
-		flags=()
 		case $variant in
-		no-stats) flags=(KCFLAGS=-DDUALPI2_BENCH_NO_STATS) ;;
-		no-trace) flags=(KCFLAGS=-DDUALPI2_BENCH_NO_TRACE) ;;
+		now) module=$(scripts/build-for.sh "$kernel" "$out/$kernel/now") ;;
+		no-stats) module=$(without_counters "$kernel") ;;
+		# The kernel's own switch: its tracepoints, and the module's, are empty functions.
+		no-trace) module=$(scripts/build-for.sh "$kernel" "$out/$kernel/no-trace" KCFLAGS=-DNOTRACE) ;;
 		esac
-		module=$(scripts/build-for.sh "$kernel" "$out/$kernel/$variant" "${flags[@]}")
 		subjects+=("$variant=$module")
 	done
 	if [ -n "$old" ]; then
-		# Within this repository, which is all that a build in another Debian tree sees.
-		module=$out/$kernel/before-${old##*-}/sch_dualpi2.ko
-		if [ ! -e "$module" ]; then
-			# By the scripts of today: those of then would make Debian trees of their own.
-			cp -r scripts "$old"
-			made=$("$old/scripts/build-for.sh" "$kernel" "$old/build/$kernel")
-			mkdir -p "${module%/*}"
-			cp "$made" "$module"
-		fi
-		subjects+=("before=$DUALPI2_ROOT/$module")
+		module=$DUALPI2_ROOT/$out/$kernel/before-${old##*-}/sch_dualpi2.ko
+		[ -e "$module" ] || module=$(of_copy "$kernel" "$old" "before-${old##*-}")
+		subjects+=("before=$module")
 	fi
 	say "Linux $kernel: ${#subjects[@]} qdiscs, $repeat times"
 	counted "$kernel" cost.py "${subjects[@]}"

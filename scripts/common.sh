@@ -1,18 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash
 #
-# common.sh - what every script here shares: two directories and some helpers.
+# common.sh - what every script here shares: three directories and some helpers.
 # Sourced, never run. It is not the place for anything that only one script needs.
 
 DUALPI2_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 DUALPI2_CACHE=${DUALPI2_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/dualpi2}
-export DUALPI2_ROOT DUALPI2_CACHE
+# Trees with other requirements have another one. scripts/run names it, too.
+DUALPI2_VENV=$DUALPI2_CACHE/venv-$(sha256sum <"$DUALPI2_ROOT/scripts/requirements.txt" | cut -c 1-8)
+export DUALPI2_ROOT DUALPI2_CACHE DUALPI2_VENV
 
 # say TEXT...: progress, on stderr, so that stdout stays for results.
 say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 
 # die "what failed; what to do"
-die() { say "$*"; exit 1; }
+die() {
+	say "$*"
+	exit 1
+}
+
+# need PROGRAM...: end unless this machine has all of them.
+need() {
+	local program
+	for program; do command -v "$program" >/dev/null || die "$program is missing; run scripts/setup.sh"; done
+}
+
+# need_mb MB DIR "what takes it": end unless so much is free there.
+need_mb() {
+	local free
+	free=$(df --output=avail -BM "$2" | tail -n 1 | tr -d ' M')
+	[ "$free" -ge "$1" ] || die "only $free MB free in $2; $3 needs $1, make room and run again"
+}
 
 # stop_jobs: end this shell's jobs and what they started; with "set -m" each is a group of processes.
 stop_jobs() {
@@ -60,6 +78,11 @@ kernels() {
 
 # releases: the Debian releases of the stock kernels, the oldest first.
 releases() { kernels stock | cut -d' ' -f2; }
+
+# source_date: the time of the commit, or in a release archive that of its files: the only time in what is built.
+source_date() {
+	echo "${SOURCE_DATE_EPOCH:-$(git -C "$DUALPI2_ROOT" log -1 --format=%ct 2>/dev/null || stat -c %Y "$DUALPI2_ROOT/sch_dualpi2.c")}"
+}
 
 # version: of this project. It stands in sch_dualpi2.c alone; all else asks here.
 version() { sed -n 's/^#define DUALPI2_VERSION[[:space:]]*"\([^"]*\)"$/\1/p' "$DUALPI2_ROOT/sch_dualpi2.c"; }

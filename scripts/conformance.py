@@ -28,7 +28,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCE = "docs/conformance.toml"
 PAGE = "docs/CONFORMANCE.md"
 SOURCES = ("sch_dualpi2.c", *sorted(glob.glob("include/net/*.h", root_dir=ROOT)),
-           *sorted(glob.glob("include/qdisc/*.h", root_dir=ROOT)), "iproute2-patch/tc/q_dualpi2.c")
+           *sorted(glob.glob("include/qdisc/*.h", root_dir=ROOT)),
+           *sorted(glob.glob("iproute2-patch/tc/q_*", root_dir=ROOT)))
 # Directories of test programs that know --list, anywhere; others want to be on a test machine first.
 SELF_LISTED = ("net", "fuzz", "tdc")
 TAG = re.compile(r"[RGN]\d+")
@@ -37,14 +38,13 @@ KEYS = {"where", "level", "says", "code", "ours", "note", "kernel", "tests"}
 LEVELS = ("MUST", "MUST NOT", "SHOULD", "MAY", "guidance", "goal")
 OURS = ("met", "partly", "not met", "not yet", "not used")
 KERNEL = ("yes", "partly", "no", "unused")
-REQUIREMENTS = 40
 HEAD = """\
-What RFC 9332, and section 5 of RFC 9331, which it takes over, ask of a qdisc; where this one does it, and which tests
-show it. Beside each row is what the dualpi2 of Linux 7.3 makes of it: by reading its source, for that qdisc was not put
-to these tests."""
+What RFC 9332 requires of a qdisc, with section 5 of RFC 9331; the functions of this module that meet each requirement,
+and the tests that show it. Each row also states what the dualpi2 of Linux 7.3 does, from its source: that qdisc was not
+tested."""
 MADE = f"""\
 Made by `scripts/conformance.py` of `{SOURCE}` and of the tests, which say themselves which rows they are for.
-`make check` refuses a page that is not up to date or names a function or a test that is not there, and fails if a test
+`make check` fails if this page is not up to date, if it names a function or a test that does not exist, or if a test
 that it names did not pass. Those of PROGRAM are in `selftests/*/test_PROGRAM.py`, those of unit in `selftests/unit`.
 That a test shows what its row says was judged by hand."""
 SECTIONS = (

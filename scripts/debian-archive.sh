@@ -201,7 +201,10 @@ verify() ( # DIR: its files have the checksums in packages.lock, as far as they 
 	cd "$1" || exit
 	awk -v suite="$suite" 'NR == FNR { here[$0] = 1; next } $1 == suite && here[$4] { print $5 "  " $4 }' \
 		<(find . -maxdepth 1 -type f -printf '%f\n') "$DUALPI2_ROOT/scripts/packages.lock" | sort -u |
-		{ sums=$(cat); [ -z "$sums" ] || sha256sum --check --quiet <<<"$sums" >&2; }
+		{
+			sums=$(cat)
+			[ -z "$sums" ] || sha256sum --check --quiet <<<"$sums" >&2
+		}
 )
 
 fetch() ( # DIR download|source OPTION... (what was chosen)

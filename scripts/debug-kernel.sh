@@ -46,12 +46,8 @@ fi
 # The same compiler on every Debian release, so that the basic blocks are the same (fuzz/coverage.py).
 compiler=gcc-12
 command -v "$compiler" >/dev/null || compiler=gcc
-for tool in flex bison bc "$compiler" make depmod; do
-	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
-done
-free_kb=$(df --output=avail -k "$kernels" | tail -n 1)
-[ "$free_kb" -ge 4000000 ] ||
-	die "only $((free_kb / 1024)) MB free in $kernels; building a kernel needs 4000, make room and run again"
+need flex bison bc "$compiler" make depmod
+need_mb 4000 "$kernels" "building a kernel"
 
 say "building the $kind kernel with $(nproc) jobs (4 to 20 minutes, once); log in $out.log"
 rm -rf "$out"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is written from the list of options, include/uapi/linux/dualpi2_options.h: in the manual the synopsis, the bash
-completion, and the presets that the command dualpi2 knows, each between two markers.
+"""Writes what follows from the list of options, include/uapi/linux/dualpi2_options.h: the synopsis and the table of
+options in the manual, the bash completion, and the presets of the command dualpi2. Each stands between two markers.
 
-usage: gen-options.py               write all
-       gen-options.py --check       say which is not up to date
+usage: gen-options.py               write all files
+       gen-options.py --check       print the names of files that are not up to date
        gen-options.py --extension   print the keywords that only this module has
 """
 
@@ -23,6 +23,9 @@ MANUAL, COMPLETION = "iproute2-patch/man/man8/tc-dualpi2.8", "iproute2-patch/bas
 ARGUMENTS = {"TIME": ".I TIME", "PACKETS": ".I PACKETS", "BYTES": ".I BYTES", "LENGTH": ".I BYTES", "RATE": ".I RATE",
              "GAIN": ".I HZ", "NUMBER": ".I NUMBER", "PERCENT": ".I PERCENT", "DSCPS": ".IR DSCP [, DSCP ]..."}
 WIDTH = 70      # of a line of the synopsis
+# Defaults that depend on other options.
+FOLLOWS = {"LIMIT": "10000; see below", "MEMORY_LIMIT": "see below", "RAMP_US": r"40% of step_thresh",
+           "P_CMAX": "1/coupling_factor^2"}
 
 
 def read(name):
@@ -33,22 +36,24 @@ def read(name):
 TEXT = read(option_list.PATH)
 ROWS = list(option_list.rows(TEXT))
 PRESETS = [row.word for row in ROWS if row.macro == "PRESET"]
+RTTS = [row.word for row in ROWS if row.macro == "RTT"]
 TABLE = "".join(f'    "{row.word}": ({row.overhead}, {row.mpu}, "{row.framing.lower()}"),\n'
                 for row in ROWS if row.macro == "PRESET")
-PRESET_LINE = int(re.search(r"DUALPI2_PRESET_LINE\s+(\d+)", TEXT)[1])
+PRESET_LINE, RTT_LINE = (int(re.search(rf"DUALPI2_{name}_LINE\s+(\d+)", TEXT)[1]) for name in ("PRESET", "RTT"))
 DEFAULTS = {row.attr: row.default for row in ROWS if row.macro in ("VALUE", "CHOICE")}
 
 
 def groups():
-    """Lists of rows that set one option, and PRESETS, in the order of tc's usage."""
+    """Lists of rows that set one option, RTTS and PRESETS, in the order of tc's usage."""
     found = {}
     for row in ROWS:
-        if row.macro in ("CHOICE", "PRESET"):
+        if row.macro in ("CHOICE", "PRESET", "RTT"):
             continue
         if row.line != "0":
             group = found.setdefault((int(row.line), len(found)), [])
         group.append(row)
-    return [group for _, group in sorted([*found.items(), ((PRESET_LINE, 0), PRESETS)], key=lambda item: item[0])]
+    found |= {(PRESET_LINE, 0): PRESETS, (RTT_LINE, len(ROWS)): RTTS}
+    return [found[key] for key in sorted(found)]
 
 
 def has_value(row):
@@ -58,6 +63,8 @@ def has_value(row):
 def synopsis_of(group):
     if group is PRESETS:
         return ["[", ".I PRESET", "[", r".B ether\-vlan", "]... ]"]
+    if group is RTTS:
+        return ["[", ".I RTT", "]"]
     lines = ["["]
     for number, row in enumerate(group):
         if number and has_value(row):
@@ -81,6 +88,56 @@ def synopsis():
     return "\n".join(lines) + "\n"
 
 
+def value(kind, number):
+    """As tc prints it."""
+    if kind == "TIME":
+        factor, unit = (10**6, "s") if number >= 10**6 else (1000, "ms") if number >= 1000 else (1, "us")
+        return f"{number / factor:.10g}{unit}"
+    if kind == "RATE":
+        factor, unit = (1e12, "tbit") if number * 8 >= 1e12 else (1e3, "kbit")
+        return f"{number * 8 / factor:.10g}{unit}"
+    if kind == "GAIN":
+        return f"{number / 256:.6f}"
+    return f"{number}{dict(PERCENT='%', PACKETS='p').get(kind, '')}"
+
+
+def range_of(row):
+    if row.kind == "DSCPS":
+        return f"names, or {row.min} to {row.max}"
+    zero = f"{value(row.kind, 0)}, or " if row.macro == "VALUE" and row.zero == "ALLOWED" else ""
+    return f"{zero}{value(row.kind, int(row.min))} to {value(row.kind, int(row.max))}"
+
+
+def default_of(group):
+    first = group[0]
+    if first.macro == "DERIVED":
+        return ""
+    keyword = [row.word for row in group if not has_value(row) and row.value == DEFAULTS[row.attr]]
+    if keyword:
+        return keyword[0]
+    if first.attr in FOLLOWS:
+        return FOLLOWS[first.attr]
+    # That of DSCPS is 1 << N.
+    number = int(first.default.split()[-1])
+    return str(number) if first.kind == "DSCPS" else value(first.kind, number)
+
+
+def table():
+    """Of the manual: options with their ranges and defaults."""
+    lines = [".TS", "lB lB lB", "lB2 l2 l.", "Option\tValues\tDefault", "_"]
+    for group in groups():
+        if group is PRESETS or group is RTTS:
+            continue
+        words = [row.word for row in group if not has_value(row)]
+        if not has_value(group[0]):
+            lines += [f"\\fRkeyword\\fP\t{' | '.join(words)}\t{default_of(group)}"]
+            continue
+        ranges = [range_of(row) for row in group if has_value(row)]
+        cells = [", or ".join([ranges[0], *words]), *ranges[1:]]
+        lines += [f"{group[0].word}\t{cells[0]}\t{default_of(group)}", *(f"\t{cell}\t" for cell in cells[1:])]
+    return "\n".join(line.rstrip().replace("-", r"\-") for line in [*lines, ".TE"]) + "\n"
+
+
 def completion():
     def one_of(words):
         return wrapped(f"_tc_one_of_list '{' '.join(words)}'")
@@ -89,23 +146,23 @@ def completion():
         return end.join(textwrap.wrap(text, 77, initial_indent=first, subsequent_indent=later,
                                       break_on_hyphens=False)) + "\n"
 
-    options = [group for group in groups() if group is not PRESETS]
+    options = [group for group in groups() if group is not PRESETS and group is not RTTS]
     values = [row.word for group in options for row in group[:1] if has_value(row)]
     alone = [group[0].word for group in options if has_value(group[0]) and has_value(group[-1])]
     case = wrapped(" ".join(f"{word}|" for word in values)[:-1] + ")", " " * 8, " " * 8, "\\\n").replace("| ", "|")
     text = f"    case $prev in\n{case}            return 0\n            ;;\n    esac\n"
     text += wrapped(f"_tc_once_attr '{' '.join([*alone, 'ether-vlan'])}'")
     for group in groups():
-        if group is PRESETS:
-            text += one_of(PRESETS)
+        if group is PRESETS or group is RTTS:
+            text += one_of(group)
         elif group[0].word not in alone:
             text += one_of([row.word for row in group])
     return text
 
 
-def with_lists(name, before, after, text):
-    """The file with TEXT between the lines that are the markers."""
-    head, found, rest = read(name).partition(before + "\n")
+def with_lists(old, before, after, text):
+    """The old text of a file with TEXT between the lines that are the markers."""
+    head, found, rest = old.partition(before + "\n")
     tail = rest[rest.index(after + "\n"):]
     assert found
     return head + found + text + tail
@@ -113,17 +170,18 @@ def with_lists(name, before, after, text):
 
 def main():
     if sys.argv[1:] == ["--extension"]:
-        words = [row.word for row in ROWS if row.macro not in ("CHOICE", "PRESET", "DERIVED") and row.ext]
+        words = [row.word for row in ROWS if row.macro not in ("CHOICE", "PRESET", "RTT", "DERIVED") and row.ext]
         print(textwrap.fill(", ".join([*words, "presets of link layers"]), 78, break_on_hyphens=False))
         return
     command, = (name for name in glob.glob("tools/**/*.py", root_dir=ROOT, recursive=True)
                 if "\n    # presets\n" in read(name))
-    for name, text in ((MANUAL, with_lists(MANUAL, r'.\" options', r'.\" end', synopsis())),
-                       (COMPLETION, with_lists(COMPLETION, "    # options", "    # end", completion())),
-                       (command, with_lists(command, "    # presets", "    # end", TABLE))):
+    manual = with_lists(read(MANUAL), r'.\" options', r'.\" end', synopsis())
+    for name, text in ((MANUAL, with_lists(manual, r'.\" table', r'.\" end of table', table())),
+                       (COMPLETION, with_lists(read(COMPLETION), "    # options", "    # end", completion())),
+                       (command, with_lists(read(command), "    # presets", "    # end", TABLE))):
         if sys.argv[1:] == ["--check"]:
             if read(name) != text:
-                print(f"{name}: the options are not those of {option_list.PATH}; run scripts/gen-options.py")
+                print(f"{name}: not up to date with {option_list.PATH}; run scripts/gen-options.py")
             continue
         with open(os.path.join(ROOT, name), "w", encoding="utf-8") as file:
             file.write(text)

@@ -86,9 +86,7 @@ if [ -z "$refresh" ] && [ -s "$answer" ]; then
 	fi
 fi
 
-for tool in apt-get dpkg depmod; do
-	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
-done
+need apt-get dpkg depmod
 
 # Plain flavour only: 6.1.0-56-amd64, 7.2.12+deb13-amd64, but not cloud, rt, dbg or unsigned.
 if [ -z "$release" ]; then

@@ -22,6 +22,9 @@ result() {
 	77) echo "ok $number - $1 # SKIP ${3-}" ;;
 	*)
 		printf '%s\n' "${3-}" | tail -n 40 | sed 's/^/# /'
+		# The whole program: its tests build on one another.
+		repeat=${DUALPI2_REPEAT:-$0}
+		echo "# repeat: ${repeat% -k}"
 		echo "not ok $number - $1"
 		# shellcheck disable=SC2034
 		failed=1
@@ -39,7 +42,10 @@ check() {
 	# not count.
 	said=$(mktemp)
 	set +e
-	([ -z "$errexit" ] || set -e; "$@") >"$said" 2>&1
+	(
+		[ -z "$errexit" ] || set -e
+		"$@"
+	) >"$said" 2>&1
 	code=$?
 	[ -z "$errexit" ] || set -e
 	[ "$code" -ne 77 ] || echo "the mirror lists its source but does not have it" >"$said"

@@ -16,4 +16,4 @@ demo | accept)
 	;;
 esac
 "$DUALPI2_ROOT/scripts/setup.sh"
-exec "$DUALPI2_CACHE/venv/bin/python" "$DUALPI2_ROOT/selftests/lab/$program.py" "$@"
+exec "$DUALPI2_VENV/bin/python" "$DUALPI2_ROOT/selftests/lab/$program.py" "$@"

@@ -1,49 +1,53 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# linux-source.sh - fetch Debian's linux-source package of Linux 7.2, 160 MB, unpack in the cache directory what is
-# used of it (600 MB), once, and print the path: the source of debug-kernel.sh, the kernel's own tc-testing cases
-# (tdc.sh), checkpatch.pl and coccinelle's scripts (lint.sh).
+# linux-source.sh - fetch Debian's linux-source package, 160 MB, unpack it in the cache directory, once, and print
+# the path.
 #
-# usage: linux-source.sh [--refresh]
+# usage: linux-source.sh [--refresh] [KERNEL]
+#        without KERNEL  what the tests use of Linux 7.2 (600 MB), with the patches of selftests/debug: the source of
+#                        debug-kernel.sh, the kernel's own tc-testing cases (tdc.sh), checkpatch.pl and coccinelle's
+#                        scripts (lint.sh)
+#        KERNEL          6.12 or 7.2, unpatched and for all architectures (1.2 GB), for kernel-patches
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-# Its revision is in packages.lock, like that of the stock 7.2, which is tested too.
-suite=$(releases | tail -n 1)
-package=linux-source-7.2
-tree=$DUALPI2_CACHE/$package
-
-case ${1-} in
-'') refresh='' ;;
---refresh) refresh=1 ;;
-*) die "unknown argument '$1'; usage: linux-source.sh [--refresh]" ;;
-esac
+refresh='' kernel=''
+for argument; do
+	case $argument in
+	--refresh) refresh=1 ;;
+	[0-9]*) kernel=$argument ;;
+	*) die "unknown argument '$argument'; usage: linux-source.sh [--refresh] [KERNEL]" ;;
+	esac
+done
+# Its revision is in packages.lock, like that of the stock kernel, which is tested too.
+suite=$(kernels stock | awk -v kernel="${kernel:-7.2}" '$1 == kernel { print $2 }')
+[ -n "$suite" ] || die "no Debian release for Linux '$kernel'; choose one of: $(kernels stock | cut -d' ' -f1 | xargs)"
+package=linux-source-${kernel:-7.2}
+tree=$DUALPI2_CACHE/$package${kernel:+-full}
 mkdir -p "$DUALPI2_CACHE"
 exec 7>"$tree.lock"
 flock 7
 # The mark in it says of what it was made.
-patch=$DUALPI2_ROOT/selftests/debug/uml-stacktrace.patch
-if [ -z "$refresh" ] && grep -q -s -x -F "$(cksum <"$patch")" "$tree/unpacked" &&
+patches=()
+[ -n "$kernel" ] || patches=("$DUALPI2_ROOT"/selftests/debug/*.patch)
+if [ -z "$refresh" ] && grep -q -s -x -F "$(cat /dev/null "${patches[@]}" | cksum)" "$tree/unpacked" &&
 	{ locked "$suite" "$package" | grep -q -w -F "$(head -n 1 "$tree/unpacked")" || is_unlocked "$suite" "$package"; }; then
 	echo "$tree"
 	exit 0
 fi
 
-for tool in dpkg-deb xz tar patch; do
-	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
-done
-free_kb=$(df --output=avail -k "$DUALPI2_CACHE" | tail -n 1)
-[ "$free_kb" -ge 1500000 ] ||
-	die "only $((free_kb / 1024)) MB free in $DUALPI2_CACHE; the kernel's source needs 1500 for a while, make room and run again"
+need dpkg-deb xz tar patch
+need_mb 3000 "$DUALPI2_CACHE" "unpacking the kernel's source"
 
 # What no configuration of ours builds is two thirds of it.
 unpack() { # PACKAGE-FILE DIR
-	local dir not=('*/Documentation/*/*' '*/arch/[a-tvwyz]*.[chS]' '*/boot/dts/*')
+	local dir not=('*/sound/*.[chS]')
 	for dir in gpu media staging infiniband scsi net/ethernet net/wireless iio; do not+=("*/drivers/$dir/*.[chS]"); done
-	not+=('*/sound/*.[chS]' '*/selftests/[a-su-z]*/*')
+	[ -n "$kernel" ] ||
+		not+=('*/Documentation/*/*' '*/arch/[a-tvwyz]*.[chS]' '*/boot/dts/*' '*/selftests/[a-su-z]*/*')
 	dpkg-deb --fsys-tarfile "$1" | tar -x -O --wildcards "./usr/src/$package.tar.*" | xz -dc -T0 |
 		tar -x -C "$2" --strip-components=1 --wildcards-match-slash "${not[@]/#/--exclude=}"
 }
@@ -64,11 +68,13 @@ unpack "$deb" "$new" ||
 for part in Kconfig scripts/checkpatch.pl scripts/coccinelle tools/testing/selftests/tc-testing/tdc.py; do
 	[ -e "$new/$part" ] || die "${deb##*/} holds no $part; it has moved, see $package"
 done
-patch -s -p1 -d "$new" <"$patch" ||
-	die "${patch#"$DUALPI2_ROOT"/} does not fit ${deb##*/}; bring it up to date"
+for patch in "${patches[@]}"; do
+	patch -s -p1 -d "$new" <"$patch" ||
+		die "${patch#"$DUALPI2_ROOT"/} does not fit ${deb##*/}; bring it up to date"
+done
 {
 	basename "$deb"
-	cksum <"$patch"
+	cat /dev/null "${patches[@]}" | cksum
 } >"$new/unpacked"
 rm -rf "$tree" "$download"
 mv "$new" "$tree"

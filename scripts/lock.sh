@@ -50,6 +50,7 @@ lock_kernel() {
 		archive --refresh "$suite" names "^iproute2$" >/dev/null
 		lock_package "$suite" src:iproute2
 	done
+	lock_package trixie linux-source-6.12
 	lock_package forky linux-source-7.2
 	while read -r kernel suite; do lock_kernel "$suite" "$kernel" </dev/null; done < <(kernels stock)
 } >"$lock.new"

@@ -50,9 +50,7 @@ done
 [ $# -le 1 ] || die "too many arguments; $usage"
 only=${1-}
 
-for tool in modinfo nm readelf size flock; do
-	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
-done
+need modinfo nm readelf size flock
 
 cd "$DUALPI2_ROOT"
 results=$DUALPI2_ROOT/build/matrix
@@ -94,20 +92,19 @@ select_releases() {
 
 # judge RELEASE: what is wrong with the module that was built, if anything is.
 judge() {
-	local module=$results/$1/sch_dualpi2.ko log=$results/$1.log alias warnings divisions
+	local module=$results/$1/sch_dualpi2.ko log=$results/$1.log alias warnings divisions wrong=''
 	warnings=$(grep -ic warning "$log") || true
 	if [ "$warnings" -gt 0 ]; then
 		echo "$warnings warnings: $(grep -im 1 warning "$log")"
 		return
 	fi
 	for alias in net-sch-dualpi2 sch_dualpi2; do
-		modinfo -F alias "$module" | grep -qx "$alias" || { echo "failed: the module lacks the alias $alias"; return; }
+		modinfo -F alias "$module" | grep -qx "$alias" || wrong="lacks the alias $alias"
 	done
-	[[ $(modinfo -F vermagic "$module") == "$1 "* ]] ||
-		{ echo "failed: the module is for $(modinfo -F vermagic "$module")"; return; }
+	[[ $(modinfo -F vermagic "$module") == "$1 "* ]] || wrong="is for $(modinfo -F vermagic "$module")"
 	divisions=$(nm -u "$module" | grep -oE '__(u?(div|mod)di3|u?divmoddi4|aeabi_u?ldivmod)$' | paste -sd ' ') || true
-	[ -z "$divisions" ] || { echo "failed: the module needs $divisions"; return; }
-	echo ok
+	[ -z "$divisions" ] || wrong="needs $divisions"
+	echo "${wrong:+failed: the module }${wrong:-ok}"
 }
 
 # why LOG: the line that says why a build failed.

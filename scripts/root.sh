@@ -5,19 +5,22 @@
 # build for that release's kernels (build), or what a test machine boots (test). It is made once by
 # mmdebstrap and never changed after: in-root.sh runs commands in an overlay.
 #
-# usage: root.sh [--refresh] RELEASE build|test|top|bare
+# usage: root.sh [--refresh] RELEASE build|test|top|flent|bare|proof|cross
 #          RELEASE  a Debian release of suites.toml: bookworm
 #          build    compiler and what kernel headers need to build a module
 #          test     the programs that the tests run, among them the release's own tc
 #          top      the same, and what the tests of dualpi2-top run it with
+#          flent    the same as test, and flent with what its tests run
 #          bare     a fresh installation: its kernel and tc, apt, and nothing to build with
+#          proof    a model checker of C programs
+#          cross    compilers of other architectures, and what builds and boots kernels of them
 #        --refresh  make it anew, from today's packages
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-usage='usage: root.sh [--refresh] RELEASE build|test|top|bare'
+usage='usage: root.sh [--refresh] RELEASE build|test|top|flent|bare|proof|cross'
 refresh=''
 if [ "${1-}" = --refresh ]; then
 	refresh=1
@@ -35,13 +38,21 @@ build)
 	# Its kernels describe their types (BTF), and headers need pahole for that.
 	[ "$release" = bullseye ] || packages+=(pahole)
 	;;
-test | top)
+test | top | flent)
 	packages+=(iperf3 ethtool nftables tcpdump iputils-ping procps jq bc python3 xz-utils)
 	# Not in the tree of the other suites: machines in virtual time have all of their tree in memory.
-	[ "$kind" = test ] || packages+=(tmux python3-prometheus-client prometheus prometheus-node-exporter)
+	[ "$kind" != top ] || packages+=(tmux python3-prometheus-client prometheus prometheus-node-exporter)
+	[ "$kind" != flent ] || packages+=(flent irtt netperf python3-matplotlib)
 	;;
 bare)
 	packages+=(linux-image-amd64 initramfs-tools xz-utils)
+	;;
+proof)
+	packages+=(cbmc cvc5 gcc gcc-multilib libc6-dev python3)
+	;;
+cross)
+	packages+=(gcc libc6-dev make bc flex bison libelf-dev libssl-dev perl python3 python3-yaml git patch sparse cpio
+		{gcc-{aarch64-linux-gnu,arm-linux-gnueabi,mips-linux-gnu},libc6-dev-{arm64,armel,mips}-cross} qemu-system-{arm,mips})
 	;;
 *) die "unknown kind '$kind'; $usage" ;;
 esac
@@ -58,7 +69,7 @@ if [ -z "$refresh" ] && [ "$(cat "$root/made-of" 2>/dev/null)" = "$made_of" ]; t
 fi
 
 [ "$(id -u)" = 0 ] || die "making a Debian tree needs root; run as root"
-command -v mmdebstrap >/dev/null || die "mmdebstrap is missing; run scripts/setup.sh"
+need mmdebstrap
 archive() { "$DUALPI2_ROOT/scripts/debian-archive.sh" "$release" "$@" 7>&-; }
 sources=$(archive sources)
 keys=$(archive keys)
@@ -71,7 +82,7 @@ make_root() {
 	rm -rf "$new"
 	printf '%s\n' "$sources" | grep -v '^deb-src' |
 		mmdebstrap --mode=root --variant=minbase --keyring="$keys" --skip=check/empty \
-			--include="$(IFS=,; echo "${packages[*]}")" --aptopt='APT::Install-Recommends "false"' \
+			--include="${packages[*]}" --aptopt='APT::Install-Recommends "false"' \
 			--aptopt='Acquire::Retries "3"' --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/doc/*' \
 			--dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/man/*' \
 			"$release" "$new" - >"$log" 7>&-

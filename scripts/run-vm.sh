@@ -11,37 +11,37 @@ set -euo pipefail
 
 usage() {
 	cat <<-'END'
-	usage: scripts/run-vm.sh [options] -- COMMAND [ARGS]
+		usage: scripts/run-vm.sh [options] -- COMMAND [ARGS]
 
-	  --kernel X.Y        Debian kernel to boot (default 6.1, or the one installed in DIR); see scripts/kernel.sh.
-	                      debug, plain: user-mode Linux, always in virtual time; see scripts/debug-kernel.sh
-	  --root DIR          boot this Debian tree; scripts/root.sh makes one
-	  --virtual-time      one instruction is one nanosecond, idle time passes at once (1 CPU, emulated)
-	  --cpus N            default 1
-	  --memory SIZE       default 1G
-	  --seed N            of the machine's random numbers (default: DUALPI2_SEED, or 1). With the same seed a run of
-	                      user-mode Linux is the same to the bit, if the command and the files it reads are
-	  --timeout SECONDS   of wall clock, then the machine is killed (default 900)
-	  --rw DIR            a host directory the command may write to (repeatable)
-	  --preload PATH      with --virtual-time: a host file or directory to copy into the machine (repeatable)
-	  --append 'ARGS'     more kernel arguments
-	  --accel kvm|tcg     default: DUALPI2_ACCEL, or tcg (emulation); kvm may hang a stock kernel where the host is
-	                      a virtual machine itself
-	  --qemu-arg ARG      one more argument for QEMU (repeatable)
-	  --allow-warnings    do not fail on complaints in the kernel log
-	  --show-kernel-log   print the kernel log on stderr at the end
+		  --kernel X.Y        Debian kernel to boot (default 6.1, or the one installed in DIR); see scripts/kernel.sh.
+		                      debug, plain: user-mode Linux, always in virtual time; see scripts/debug-kernel.sh
+		  --root DIR          boot this Debian tree; scripts/root.sh makes one
+		  --virtual-time      one instruction is one nanosecond, idle time passes at once (1 CPU, emulated)
+		  --cpus N            default 1
+		  --memory SIZE       default 1G
+		  --seed N            of the machine's random numbers (default: DUALPI2_SEED, or 1). With the same seed a run of
+		                      user-mode Linux is the same to the bit, if the command and the files it reads are
+		  --timeout SECONDS   of wall clock, then the machine is killed (default 900)
+		  --rw DIR            a host directory the command may write to (repeatable)
+		  --preload PATH      with --virtual-time: a host file or directory to copy into the machine (repeatable)
+		  --append 'ARGS'     more kernel arguments
+		  --accel kvm|tcg     default: DUALPI2_ACCEL, or tcg (emulation); kvm may hang a stock kernel where the host is
+		                      a virtual machine itself
+		  --qemu-arg ARG      one more argument for QEMU (repeatable)
+		  --allow-warnings    do not fail on complaints in the kernel log
+		  --show-kernel-log   print the kernel log on stderr at the end
 
-	The command sees the root file system (its changes are lost), the repository (writable), the
-	caller's working directory (the repository, if the machine does not have that directory), the variables
-	DUALPI2_* (DUALPI2_VM and DUALPI2_SEED are set), /tmp in memory, and no network but loopback.
+		The command sees the root file system (its changes are lost), the repository (writable), the
+		caller's working directory (the repository, if the machine does not have that directory), the variables
+		DUALPI2_* (DUALPI2_VM and DUALPI2_SEED are set), /tmp in memory, and no network but loopback.
 
-	The clock of a machine in virtual time starts at a fixed date. Other machines have the host's clock.
+		The clock of a machine in virtual time starts at a fixed date. Other machines have the host's clock.
 
-	With --virtual-time the root is a copy in memory of the usual programs (scripts/vm/image.sh lists them)
-	and of the repository, whose changes are lost too. Each access to a --rw directory then costs an
-	arbitrary jump of the clock: write to /tmp and copy at the end. User-mode Linux needs none of this.
+		With --virtual-time the root is a copy in memory of the usual programs (scripts/vm/image.sh lists them)
+		and of the repository, whose changes are lost too. Each access to a --rw directory then costs an
+		arbitrary jump of the clock: write to /tmp and copy at the end. User-mode Linux needs none of this.
 
-	Exit code: the command's; 99 the kernel complained; 98 no result (crash); 124 timeout.
+		Exit code: the command's; 99 the kernel complained; 98 no result (crash); 124 timeout.
 	END
 }
 
@@ -52,8 +52,14 @@ while [ $# -gt 0 ]; do
 	--virtual-time) virtual_time=1 ;;
 	--allow-warnings) allow_warnings=1 ;;
 	--show-kernel-log) show_log=1 ;;
-	--help | -h) usage; exit 0 ;;
-	--) shift; break ;;
+	--help | -h)
+		usage
+		exit 0
+		;;
+	--)
+		shift
+		break
+		;;
 	--kernel | --root | --cpus | --memory | --seed | --timeout | --rw | --preload | --append | --accel | --qemu-arg)
 		[ $# -ge 2 ] || die "$1 needs a value; see --help"
 		case $1 in
@@ -74,11 +80,17 @@ while [ $# -gt 0 ]; do
 		esac
 		shift
 		;;
-	*) usage >&2; die "unknown option '$1'; put -- before the command" ;;
+	*)
+		usage >&2
+		die "unknown option '$1'; put -- before the command"
+		;;
 	esac
 	shift
 done
-[ $# -gt 0 ] || { usage >&2; die "no command; give one after --"; }
+[ $# -gt 0 ] || {
+	usage >&2
+	die "no command; give one after --"
+}
 uml=''
 case $kernel in
 debug | plain) uml=1 virtual_time='' ;;
@@ -97,9 +109,7 @@ tcg | uml) ;;
 kvm) [ -w /dev/kvm ] || die "cannot write to /dev/kvm; load the host's kvm module, or leave out --accel kvm and DUALPI2_ACCEL" ;;
 *) die "unknown accelerator '$accel' in --accel or DUALPI2_ACCEL; use kvm or tcg" ;;
 esac
-for tool in qemu-system-x86_64 busybox cpio modprobe setpriv; do
-	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
-done
+need qemu-system-x86_64 busybox cpio modprobe setpriv
 
 installed=''
 if [ -z "$kernel" ] && [ "$root" != / ]; then

@@ -14,19 +14,22 @@ set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
 packages=(
-	build-essential gcc-multilib bc kmod git patch pkg-config    # the module; unit tests, also 32 bit
-	gcc-12                                                       # which built the kernel that lint.sh reads
-	bison flex libmnl-dev                                        # tc from iproute2's source
-	qemu-system-x86 busybox-static cpio xz-utils zstd            # the test machine
-	iproute2 ethtool nftables tcpdump iputils-ping procps        # in it
-	jq python3-venv shellcheck bsdextrautils                     # results, style check
-	mmdebstrap mount util-linux                                  # Debian trees of other releases
-	debhelper dh-dkms fakeroot rpm elfutils                      # packages
-	sparse coccinelle libpython3-dev cppcheck codespell          # static analysis
+	build-essential gcc-multilib bc kmod git patch pkg-config # the module; unit tests, also 32 bit
+	gcc-12                                                    # which built the kernel that lint.sh reads
+	bison flex libmnl-dev                                     # tc from iproute2's source
+	qemu-system-x86 busybox-static cpio xz-utils zstd         # the test machine
+	iproute2 ethtool nftables tcpdump iputils-ping procps     # in it
+	iperf3 python3-yaml rsync                                 # kselftests, also in a kernel tree
+	jq python3-venv shellcheck bsdextrautils                  # results, style check
+	mmdebstrap mount util-linux                               # Debian trees of other releases
+	debhelper dh-dkms fakeroot rpm elfutils lintian rpmlint   # packages
+	sparse coccinelle libpython3-dev cppcheck codespell       # static analysis
 	clang clang-tidy libclang-rt-dev
+	unifdef python3-ply # kernel patches
+	spin                # model of the shared clock
 )
 python=/usr/bin/python3
-venv=$DUALPI2_CACHE/venv
+venv=$DUALPI2_VENV
 requirements=$DUALPI2_ROOT/scripts/requirements.txt
 
 # What a machine takes; and kernels, Debian trees and packages, with some to spare, or what is left to do when they are there.
@@ -98,7 +101,7 @@ can_run_tests() {
 if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
 	die "this machine has no apt; on a Debian machine run this script again, or install by hand:" \
 		"a C compiler with 32-bit libraries, make, bc, kmod, git, patch, bison, flex, libmnl, QEMU for x86," \
-		"a static busybox, cpio, xz, mmdebstrap, debhelper, dh-dkms, rpm, sparse, coccinelle with libpython, cppcheck, codespell, clang with clang-tidy, iproute2, ethtool, nftables, tcpdump, ping, jq, python3 with venv"
+		"a static busybox, cpio, xz, mmdebstrap, debhelper, dh-dkms, rpm, lintian, rpmlint, sparse, coccinelle with libpython, cppcheck, codespell, clang with clang-tidy, iproute2, ethtool, nftables, tcpdump, ping, jq, python3 with venv"
 fi
 
 mapfile -t missing < <(missing_packages)

@@ -26,10 +26,10 @@ if [ "${1-}" = --refresh ]; then
 fi
 [ $# -eq 0 ] || die "unknown argument '$1'; usage: tc.sh [--refresh]"
 
-# What was built by another recipe than this one is not what is wanted.
+# A number of its own, to be raised when the way in which tc is built changes.
 dir=$DUALPI2_CACHE/tc/$version
 tc=$dir/tc
-recipe=$({ cat "$DUALPI2_ROOT/scripts/tc.sh"; echo "$lock"; } | cksum)
+recipe="$lock recipe 1"
 mkdir -p "$dir"
 exec 7>"$dir.lock"
 flock 7

@@ -38,4 +38,4 @@ for path in "$tree" "$DUALPI2_TC_STOCK"; do
 done
 cd "$DUALPI2_ROOT"
 exec scripts/run-vm.sh "${options[@]}" -- env TC_LIB_DIR="$TC_LIB_DIR" \
-	"$DUALPI2_CACHE/venv/bin/python" selftests/tdc/test_tdc.py "$@"
+	"$DUALPI2_VENV/bin/python" selftests/tdc/test_tdc.py "$@"

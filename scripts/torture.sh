@@ -20,14 +20,14 @@ cd "$DUALPI2_ROOT"
 
 steps() {
 	cat <<-'END'
-	netlink  messages to the configuration, guided by coverage, on the debug kernel
-	soak     virtual hours of traffic, each within the bands (selftests/lab/soak.py), on the plain kernel
-	storm    changes, replacements, ends of namespaces under traffic, on the debug kernel, with kmemleak
-	race     changes and replacements on one CPU, traffic and dumps on another, on stock 6.1, in real time
-	frames   damaged frames and descriptions of GSO, byte for byte, on the debug kernel
-	lines    command lines of tc, the options that the kernel shows, in user space
-	mutants  every generated change of the algorithm: for 95 of 100 a unit test has to fail
-	flakes   the network tests again and again, on the plain kernel: none may fail once
+		netlink  messages to the configuration, guided by coverage, on the debug kernel
+		soak     virtual hours of traffic, each within the bands (selftests/lab/soak.py), on the plain kernel
+		storm    changes, replacements, ends of namespaces under traffic, on the debug kernel, with kmemleak
+		race     changes and replacements on one CPU, traffic and dumps on another, on stock 6.1, in real time
+		frames   damaged frames and descriptions of GSO, byte for byte, on the debug kernel
+		lines    command lines of tc, the options that the kernel shows, in user space
+		mutants  every generated change of the algorithm: for 95 of 100 a unit test has to fail
+		flakes   the network tests again and again, on the plain kernel: none may fail once
 	END
 }
 case ${1-} in
@@ -84,7 +84,7 @@ in_vm() {
 	DUALPI2_MODULE=$module scripts/run-vm.sh --kernel "$kernel" --memory 3G --timeout 86400 "${options[@]}" -- \
 		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" "$@"
 }
-python=$DUALPI2_CACHE/venv/bin/python
+python=$DUALPI2_VENV/bin/python
 
 # Each prints progress and, last, its result in one line.
 step_netlink() {

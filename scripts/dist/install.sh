@@ -17,9 +17,13 @@ release=$(uname -r)
 modules=${DESTDIR-}/lib/modules/$release/updates
 man=${DESTDIR-}/usr/local/share/man/man8
 completion=${DESTDIR-}/usr/local/share/bash-completion/completions
+zsh=${DESTDIR-}/usr/local/share/zsh/site-functions
+fish=${DESTDIR-}/usr/local/share/fish/vendor_completions.d
+examples=${DESTDIR-}/usr/local/share/doc/dualpi2-tools/examples
 bin=${DESTDIR-}/usr/local/bin
 units=${DESTDIR-}/usr/local/lib/systemd/system
 share=${DESTDIR-}/usr/local/share/dualpi2
+doc=${DESTDIR-}/usr/local/share/doc/dualpi2-tools
 cd "$DUALPI2_ROOT"
 [ -n "${DESTDIR-}" ] || [ "$(id -u)" -eq 0 ] || die "this writes to /lib and /usr; run it as root"
 [ -n "$tclib" ] || die "cannot tell where tc looks for plugins; say TCLIB=DIR (strings \$(command -v tc) | grep /tc/)"
@@ -57,6 +61,7 @@ disable_units() {
 		unit=dualpi2@$(systemd-escape "$(basename "$conf" .conf)").service
 		systemctl disable ${now:+"$now"} "$unit" || true
 	done
+	systemctl disable ${now:+"$now"} dualpi2-metrics.timer || true
 }
 
 case $verb in
@@ -67,6 +72,7 @@ install)
 	[ -n "${DESTDIR-}" ] || { look_first && leave_packages; }
 	install -D -m 644 "$module" "$modules/sch_dualpi2.ko"
 	install -D -m 644 "$plugin" "${DESTDIR-}$tclib/q_dualpi2.so"
+	ln -sf q_dualpi2.so "${DESTDIR-}$tclib/q_dualpi2_mq.so"
 	install -D -m 644 iproute2-patch/man/man8/tc-dualpi2.8 "$man/tc-dualpi2.8"
 	install -D -m 644 iproute2-patch/bash-completion/tc-dualpi2 "$completion/tc"
 	install -D -m 755 -t "$bin" tools/bin/dualpi2 tools/bin/dualpi2-top
@@ -75,22 +81,32 @@ install)
 		install -D -m 644 -t "$share/dualpi2/$part" tools/dualpi2/"$part"/*.py
 	done
 	install -m 644 include/uapi/linux/dualpi2.h "$share/dualpi2"
+	rm -rf "$doc"
+	install -D -m 644 -t "$doc" README.md
+	for part in . guides img; do
+		find "docs/$part" -maxdepth 1 \( -name '*.md' -o -name '*.svg' -o -name '*.conf' \) -exec install -D -m 644 -t "$doc/docs/$part" {} +
+	done
 	version >"$share/dualpi2/VERSION"
 	chmod 644 "$share/dualpi2/VERSION"
-	install -D -m 644 tools/share/dualpi2.bash-completion "$completion/dualpi2"
-	install -D -m 644 -t "$units" tools/share/dualpi2@.service
-	sed -i 's,/usr/bin/,/usr/local/bin/,' "$units/dualpi2@.service"
+	install -D -m 644 -t "$completion" tools/completion/bash/*
+	install -D -m 644 -t "$zsh" tools/completion/zsh/*
+	install -D -m 644 -t "$fish" tools/completion/fish/*
+	install -D -m 644 -t "$examples" tools/share/examples/*
+	install -D -m 644 -t "$units" tools/share/dualpi2@.service tools/share/dualpi2-metrics.service tools/share/dualpi2-metrics.timer
+	sed -i 's,/usr/bin/,/usr/local/bin/,' "$units/dualpi2@.service" "$units/dualpi2-metrics.service"
 	install -D -m 644 tools/share/dualpi2.8 "$man/dualpi2.8"
-	install -D -m 644 -t "$share" tools/share/grafana-dualpi2.json tools/share/dualpi2-metrics.service tools/share/dualpi2-metrics.timer
-	sed -i 's,/usr/bin/,/usr/local/bin/,' "$share/dualpi2-metrics.service"
+	install -D -m 644 -t "$share" tools/share/grafana-dualpi2.json tools/share/dualpi2-alerts.yml
+	install -D -m 644 -t "$share/schema" docs/schema/*.json
 	install -D -m 644 tools/share/dualpi2-top.8 "$man/dualpi2-top.8"
 	;;
 uninstall)
 	[ -n "${DESTDIR-}" ] || { leave_packages && disable_units; }
-	rm -f "$modules/sch_dualpi2.ko" "${DESTDIR-}$tclib/q_dualpi2.so" "$man/tc-dualpi2.8" "$completion/tc" \
-		"$bin/dualpi2" "$bin/dualpi2-top" "$man/dualpi2.8" "$man/dualpi2-top.8" "$completion/dualpi2" \
-		"$units/dualpi2@.service"
-	rm -rf "$share"
+	rm -f "$modules/sch_dualpi2.ko" "${DESTDIR-}$tclib/q_dualpi2.so" "${DESTDIR-}$tclib/q_dualpi2_mq.so" \
+		"$man/tc-dualpi2.8" "$completion/tc" \
+		"$bin/dualpi2" "$bin/dualpi2-top" "$man/dualpi2.8" "$man/dualpi2-top.8" "$completion/dualpi2" "$completion/dualpi2-top" \
+		"$zsh/_dualpi2" "$fish/dualpi2.fish" "$fish/dualpi2-top.fish" \
+		"$units/dualpi2@.service" "$units/dualpi2-metrics.service" "$units/dualpi2-metrics.timer"
+	rm -rf "$share" "$doc"
 	;;
 *)
 	die "unknown verb '$verb'; install or uninstall"

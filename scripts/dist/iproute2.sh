@@ -44,9 +44,7 @@ if [ ${#trees[@]} -eq 0 ] && [ ${#suites[@]} -eq 0 ]; then
 	named=''
 fi
 
-for tool in git make gcc bison flex pkg-config; do
-	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
-done
+need git make gcc bison flex pkg-config
 pkg-config --exists libmnl || die "libmnl-dev is missing; run scripts/setup.sh"
 
 work=$(mktemp -d)
@@ -55,7 +53,7 @@ mkdir -p "$outdir" "$cache"
 outdir=$(cd "$outdir" && pwd -P)
 
 # The same input gives the same patch: no time and no name of this machine in it.
-date=${SOURCE_DATE_EPOCH:-$(git -C "$DUALPI2_ROOT" log -1 --format=%ct 2>/dev/null || echo 0)}
+date=$(source_date)
 export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null
 for role in AUTHOR COMMITTER; do
 	export "GIT_${role}_NAME=dualpi2" "GIT_${role}_EMAIL=dualpi2@localhost" "GIT_${role}_DATE=@$date +0000"
@@ -74,8 +72,9 @@ add_front_end() { # in the tree
 	# As iproute2 has it: its own headers, and before 6.9 no const in struct qdisc_util.
 	sed -e '/^#ifdef DUALPI2_PLUGIN$/,/^#else$/d' -e '0,/^#endif$/{/^#endif$/d}' \
 		"$patch/tc/q_dualpi2.c" >tc/q_dualpi2.c
+	cp "$patch"/tc/q_dualpi2_*.h "$patch/tc/qdisc_options.h" tc/
 	grep -q 'const struct qdisc_util \*qu' tc/tc_util.h ||
-		sed -i 's/const struct qdisc_util \*qu/struct qdisc_util *qu/' tc/q_dualpi2.c
+		sed -i 's/const struct qdisc_util \*qu/struct qdisc_util *qu/' tc/q_dualpi2*.[ch]
 	cp "$DUALPI2_ROOT"/include/uapi/linux/dualpi2*.h include/uapi/linux/
 	grep -q '^TCMODULES += q_dualpi2\.o$' tc/Makefile ||
 		insert_before tc/Makefile '^TCMODULES \+= q_hhf\.o$' 'TCMODULES += q_dualpi2.o'
@@ -94,15 +93,15 @@ link with all other traffic, each kind at its own delay.
 
 add_completion() {
 	local options
-	sed -i '/^        dualpi2)$/,/^            ;;$/d' bash-completion/tc
+	sed -i -E '/^        dualpi2(\|dualpi2_mq)?\)$/,/^            ;;$/d' bash-completion/tc
 	options=$(sed -n '/^    # options$/,/^    # end$/p' "$patch/bash-completion/tc-dualpi2" |
 		sed -e '1d' -e '$d' -e 's/^/        /')
-	insert_before bash-completion/tc '^        fq\)$' "        dualpi2)
+	insert_before bash-completion/tc '^        fq\)$' "        dualpi2|dualpi2_mq)
 $options
             return 0
             ;;"
 	# It looks for a name between blanks.
-	sed -i -E "/^QDISC_KIND=/,/'\$/{s/ dualpi2//;s/^(.*[^ ]) ?'\$/\\1 dualpi2 '/}" bash-completion/tc
+	sed -i -E "/^QDISC_KIND=/,/'\$/{s/ dualpi2(_mq)?//g;s/^(.*[^ ]) ?'\$/\\1 dualpi2 dualpi2_mq '/}" bash-completion/tc
 }
 
 build() { # LOG, in a tree
@@ -200,7 +199,7 @@ emit() { # REPOSITORY
 		git am -q "$series"/*.patch || die "the patch for iproute2 $version does not apply"
 		rm -f tc/q_dualpi2.o tc/tc
 		build "$work/build.log"
-		! grep -E '(q_dualpi2\.c|dualpi2(_options)?\.h):.*(warning|error)' "$work/build.log" >&2 ||
+		! grep -E '(q_dualpi2[a-z_]*\.[ch]|qdisc_options\.h|dualpi2(_options)?\.h):.*(warning|error)' "$work/build.log" >&2 ||
 			die "tc $version builds with the warnings above"
 	)
 	# Usage goes to stderr, with the exit code of a command that was not carried out.
@@ -215,7 +214,10 @@ lacking=()
 for suite in "${suites[@]}"; do
 	# Not in a condition, where set -e would not count.
 	set +e
-	(set -e; import_suite "$suite")
+	(
+		set -e
+		import_suite "$suite"
+	)
 	code=$?
 	set -e
 	case $code in

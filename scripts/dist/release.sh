@@ -39,4 +39,4 @@ sed -i 's/^\(#define DUALPI2_VERSION[[:space:]]*\)".*"$/\1"'"$new"'"/' sch_dualp
 [ "$(version)" = "$new" ] || die "sch_dualpi2.c has no line '#define DUALPI2_VERSION'; the version was not raised"
 git commit -q -s -m "release: $new" sch_dualpi2.c
 git tag "$sign" -m "dualpi2 $new" "v$new"
-say "tagged v$new; next, in a clone of the tag: make deb rpm iproute2 (docs/RELEASE.md)"
+say "tagged v$new; next, in a clone of the tag: make deb rpm source iproute2 (docs/RELEASE.md)"

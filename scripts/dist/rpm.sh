@@ -23,24 +23,25 @@ cd "$DUALPI2_ROOT"
 [ -e packaging/dkms.conf ] || die "packaging/dkms.conf is missing"
 mkdir -p "$outdir"
 outdir=$(realpath -e "$outdir")
+# Of the files in packages.
+umask 022
 # A directory beside the result: rpmbuild leaves more than packages.
 top=$(mktemp -d "$outdir/.build.XXXXXX")
 trap 'rm -rf "$top"' EXIT
 mkdir -p "$top"/{SOURCES,SPECS}
 
-# The same input gives the same source: no time and no name of this machine in it.
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+SOURCE_DATE_EPOCH=$(source_date)
 export SOURCE_DATE_EPOCH
-tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$SOURCE_DATE_EPOCH" \
-	--transform "s,^,dualpi2-$version/," -c \
-	--exclude=__pycache__ --exclude=.ruff_cache \
-	Kbuild Makefile README.md sch_dualpi2.c include LICENSES iproute2-patch tools packaging/dkms.conf |
-	gzip -9n >"$top/SOURCES/dualpi2-$version.tar.gz"
-sed "s/#VERSION#/$version/" packaging/rpm/dualpi2.spec >"$top/SPECS/dualpi2.spec"
+scripts/dist/source.sh "$top/SOURCES" >/dev/null
+# The changelog of the package has the time of the source; docs/CHANGELOG.md has what is new.
+sed "s/#VERSION#/$version/; s/#SECONDS#/$SOURCE_DATE_EPOCH/; s/#DATE#/$(LC_ALL=C date -u -d "@$SOURCE_DATE_EPOCH" '+%a %b %d %Y')/" \
+	packaging/rpm/dualpi2.spec >"$top/SPECS/dualpi2.spec"
 
 # On Debian no RPM provides the compiler. A data base of its own, for else rpm makes one in $HOME.
-options=(--define "_topdir $top" --define "_dbpath $top/db" --define 'use_source_date_epoch_as_buildtime 1'
-	--define '_buildhost localhost')
+# The source package records the path of the build: this one is the same everywhere.
+exec 9<"$top"
+options=(--define '_topdir /proc/self/fd/9' --define "_dbpath $top/db" --define 'use_source_date_epoch_as_buildtime 1'
+	--define '_buildhost localhost' --define 'clamp_mtime_to_source_date_epoch 1')
 [ ! -e /etc/debian_version ] || options+=(--nodeps)
 rpmbuild "${options[@]}" -ba "$top/SPECS/dualpi2.spec" >"$top/log" 2>&1 </dev/null || {
 	tail -n 20 "$top/log" >&2

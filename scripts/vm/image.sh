@@ -33,7 +33,7 @@ made_from() {
 	cat "$DUALPI2_ROOT/scripts/vm/init.sh" "$DUALPI2_ROOT/scripts/vm/image.sh"
 	echo "$modules $tree"
 	stat -c '%n %s %Y' "$(command -v busybox)" "$modules/modules.dep"
-	[ -z "$in_memory" ] || stat -c '%n %s %Y' "$tree/var/lib/dpkg/status" "$DUALPI2_CACHE/venv/requirements.txt" 2>/dev/null || true
+	[ -z "$in_memory" ] || stat -c '%n %s %Y' "$tree/var/lib/dpkg/status" "$DUALPI2_VENV/requirements.txt" 2>/dev/null || true
 }
 image=$images/$release${in_memory:+-memory}-$(made_from | cksum | cut -d' ' -f1)
 exec 8>"$images/lock"
@@ -107,8 +107,8 @@ tree_files() {
 common_files() {
 	local kernel=$modules/kernel name
 
-	find "$DUALPI2_CACHE/venv" 2>/dev/null |
-		grep -v -E '/site-packages/(ruff|scapy|numpy|matplotlib|mpl_toolkits|PIL|fontTools|contourpy|kiwisolver|pip|setuptools|[^/]*[.]libs)/|/bin/ruff$' || true
+	find "$DUALPI2_VENV" 2>/dev/null |
+		grep -v -E '/site-packages/((ruff|mypy|mypyc|ast_serialize|librt|numpy|matplotlib|mpl_toolkits|PIL|fontTools|contourpy|kiwisolver|pip|setuptools|[^/]*[.]libs)/|[^/]*__mypyc)|/bin/(ruff|shfmt)$' || true
 	find "$modules" -maxdepth 1 -name 'modules.*'
 	for name in net/core net/ipv4 net/ipv6 net/sched net/netfilter net/packet net/bridge net/8021q net/802 net/llc \
 		net/psample net/tls net/sctp net/xfrm drivers/net/vxlan drivers/net/wireguard crypto arch/x86/crypto lib/crc lib/crypto \

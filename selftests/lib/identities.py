@@ -49,13 +49,14 @@ def dropped(counters, *causes):
 
 
 def check_identities(st):
-    """Fail unless the counters of a dualpi2 fit together.
+    """Fail unless the invariants between the counters of a dualpi2 hold.
 
-    What include/uapi/linux/dualpi2.h says of them, and what follows.  A packet
-    that a parent has peeked at is `sent` and still in qlen and backlog.  A reset
-    purges without counting in the qdisc's own drops: st["was_reset"] says that
-    there was one.  What bypass sends past a root is in the qdisc's own counters
-    only: st["was_passed"] says that it was on, though it may be off now.
+    They are in include/uapi/linux/dualpi2.h, or follow from it.  A packet that a
+    parent has peeked at is `sent` and still in qlen and backlog.  A reset purges
+    without counting in the qdisc's own drops: st["was_reset"] is true after one.
+    Packets that bypass a root are in the qdisc's own counters only:
+    st["was_passed"] is true if bypass was on, even if it is off now.  Packets that left
+    without memory for a histogram are in none: st["had_no_memory"] is true after any.
     """
     wrong = []
 
@@ -69,12 +70,12 @@ def check_identities(st):
 
     for name in "cl":
         q = st[name]
-        for left, right, what in _counter_identities(q) + _delay_identities(q):
+        for left, right, what in _counter_identities(q) + _delay_identities(q, st.get("had_no_memory")):
             same(left, right, f"{name}: {what}")
         for left, right, what in _counter_bounds(q) + _delay_bounds(q):
             at_most(left, right, f"{name}: {what}")
     both = {key: st["c"][key] + st["l"][key] for key in QUEUE_TOTALS}
-    # A GSO packet that leaves whole is as many there as it has segments, or says that it has.
+    # The qdisc counts a GSO packet that leaves whole by its number of segments.
     passed = st.get("was_passed") or st["knobs"].get("bypass") and st.get("parent", "root") == "root"
     if st["knobs"]["split_gso"]:
         (at_most if passed else same)(both["sent"], st["packets"], "sent of both queues and packets of the qdisc")
@@ -89,7 +90,7 @@ def check_identities(st):
         wrong.append(f"qlen {st['qlen']} with {both['packets']} packets in the queues")
     if not peeked:
         same(st["backlog"], both["bytes"], "backlog and bytes of both queues")
-    at_most(st["qlen"] - peeked, st["maxq"], "queued now, most ever")
+    at_most(st["qlen"] - peeked, st["maxq"], "queued now, maximum")
     same(st["packets_in_c"], st["c"]["enqueued"] & 0xffffffff, "packets_in_c and enqueued")
     same(st["packets_in_l"], st["l"]["enqueued"] & 0xffffffff, "packets_in_l and enqueued")
     same(st["ecn_mark"], both["marked_classic"] + both["marked_coupled"] + both["marked_native"],
@@ -97,21 +98,15 @@ def check_identities(st):
     same(st["step_marks"], st["l"]["marked_native"], "step_marks and marked_native of L")
     same(st["c"]["marked_native"], 0, "native marks in the Classic queue")
     same(st["l"]["dropped_early"], 0, "early drops in the L4S queue")
-    at_most(st["memory_used"], st["max_memory_used"], "memory used, most ever")
+    at_most(st["memory_used"], st["max_memory_used"], "memory used, maximum")
     if not both["packets"]:
         same(st["memory_used"], 0, "memory of empty queues")
         same((st["delay_c"], st["delay_l"]), (0, 0), "delays of empty queues")
-    at_most(st["overload"], st["overload_count"], "in overload, count of overloads")
-    info = st["overload_info"]
-    if not st["overload_count"]:
-        for name in ("total_ns", "start_ns", "duration_ns", "reports"):
-            same(info[name], 0, f"{name} without an overload")
-    else:
-        at_most(1, info["start_ns"], "start_ns of an overload")
-        at_most(info["duration_ns"], info["total_ns"], "duration of one overload, of all")
-        if st["overload_count"] == 1:
-            same(info["duration_ns"], info["total_ns"], "duration of the only overload, of all")
-        at_most(info["reports"], 2 * info["count"], "reports, begins and ends")
+    equal, bounded = _overload_invariants(st)
+    for row in equal:
+        same(*row)
+    for row in bounded:
+        at_most(*row)
     # p' is truncated to 32 bits for the dump, p_C and p_CL from the full one.
     if abs(st["p_c"] - st["p"]**2) > 4 / 2**32:
         wrong.append(f"prob_c {st['p_c']} is not the square of prob {st['p']}")
@@ -119,7 +114,20 @@ def check_identities(st):
     if abs(st["p_cl"] - min(1, k * st["p"])) > (k + 2) / 2**32:
         wrong.append(f"prob_cl {st['p_cl']} is not {k} times prob {st['p']}")
     if wrong:
-        raise Failure("counters do not fit together: " + "; ".join(wrong))
+        raise Failure("invariants between counters do not hold: " + "; ".join(wrong))
+
+
+def _overload_invariants(st):
+    """Rows for same() and for at_most()."""
+    info, count = st["overload_info"], st["overload_count"]
+    bounded = [(st["overload"], count, "in overload, count of overloads")]
+    if not count:
+        return [(info[name], 0, f"{name} without an overload")
+                for name in ("total_ns", "start_ns", "duration_ns", "reports")], bounded
+    bounded += [(1, info["start_ns"], "start_ns of an overload"),
+                (info["duration_ns"], info["total_ns"], "duration of one overload, of all"),
+                (info["reports"], 2 * info["count"], "reports, begins and ends")]
+    return [(info["duration_ns"], info["total_ns"], "duration of the only overload, of all")] * (count == 1), bounded
 
 
 def _counter_identities(q):
@@ -149,9 +157,9 @@ def _counter_identities(q):
 def _counter_bounds(q):
     n = q["counters"]
     return [
-        # Also those that were refused on arrival are among the arrived.
+        # Packets that were dropped on arrival have arrived.
         (n["marked_classic"] + n["marked_coupled"] + n["marked_native"],
-         n["arrived_ect1"] + n["arrived_ect0"], "marks, packets that came with ECT"),
+         n["arrived_ect1"] + n["arrived_ect0"], "marks, packets that arrived with ECT"),
         (n["forwarded_bytes"] + n["dropped_aqm_bytes"], n["presented_bytes"], "bytes forwarded and dropped, presented"),
         (n["presented_bytes"], n["arrived_bytes"], "bytes presented, arrived"),
         (sum(n[f"not_ect_dropped_{cause}"] for cause in CAUSES), n["arrived_not_ect"], "Not-ECT dropped, arrived"),
@@ -164,12 +172,12 @@ def _counter_bounds(q):
 FIRST_GENERATION = 1
 
 
-def _delay_identities(q):
-    """The histogram holds each packet forwarded since it began."""
+def _delay_identities(q, had_no_memory):
+    """The histogram holds each packet forwarded since it began, unless there was no memory for it."""
     delay = q["delay"]
     total = sum(delay["hist"]) + delay["beyond"]
     found = [(delay["unit_ns"] & (delay["unit_ns"] - 1), 0, "bits of unit_ns below the highest")]
-    if delay["generation"] == FIRST_GENERATION:
+    if delay["generation"] == FIRST_GENERATION and not had_no_memory:
         found.append((total, q["counters"]["forwarded"], "packets in the histogram and forwarded"))
     if not total:
         found.append(((delay["sum_ns"], delay["max_ns"]), (0, 0), "sum and maximum of an empty histogram"))

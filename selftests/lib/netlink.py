@@ -16,7 +16,7 @@
     in_netns(name)                      context manager: this process is in the namespace
 
 A field or number that the header changes is read with its new place here.  That the ABI did not change is tested by
-what does not read the header: the tables in net/test_netlink.py and tools/test_layout.py.
+what does not read the header: the tables in net/messages.py and tools/test_layout.py.
 """
 
 import os
@@ -30,7 +30,7 @@ from ktap import Failure
 
 _SELFTESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.environ.get("DUALPI2_ROOT") or os.path.dirname(_SELFTESTS)
-# Beside installed tests, where there is no repository.
+# Next to installed tests, where there is no repository.
 _SOURCES = ROOT if os.path.exists(os.path.join(ROOT, "include/uapi/linux/dualpi2.h")) else _SELFTESTS
 sys.path.append(os.path.join(_SOURCES, "tools"))
 
@@ -38,14 +38,15 @@ from dualpi2.kernel import layout  # noqa: E402
 from dualpi2.kernel.layout import HEADER  # noqa: E402
 from dualpi2.kernel.netlink import *  # noqa: E402, F403
 from dualpi2.kernel.netlink import (GENL_ID_CTRL, NETLINK_GENERIC, NLA_F_NESTED, NLM_F_ACK, NLMSG_ERROR,  # noqa: E402
-                                    RTM_GETQDISC, RTM_GETTCLASS, TCA_KIND, TCA_OPTIONS, Socket, attr, attrs, decode,
-                                    encode, family_answer, family_request, handle_text, namespace, tcmsg)
+                                    RTM_GETQDISC, RTM_GETTCLASS, TCA_KIND, TCA_OPTIONS, Socket, attr, attr_list, attrs,
+                                    decode, encode, family_answer, family_request, handle_text, namespace, tcmsg)
 from dualpi2.kernel.qdisc import EVENTS, EXT, EXT_OPTIONS, FAMILY, GROUP, Qdisc  # noqa: E402
 from dualpi2.kernel.qdisc import OPTIONS as KNOBS  # noqa: E402
 from dualpi2.kernel.qdisc import REPORT as OVERLOAD_REPORT  # noqa: E402
 from dualpi2.kernel.stats import (COUNTERS, DELAY, EXT_MAGIC, EXT_OFFSET, EXT_XSTATS, LINK, OVERLOAD,  # noqa: E402
-                                  QDISC_COUNTERS, QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST, STATS_C, STATS_L, STATS_LINK,
-                                  STATS_OVERLOAD, XSTATS)
+                                  QDISC_COUNTERS, QPROTECT, QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST, STATS_C, STATS_L,
+                                  STATS_LINK, STATS_OVERLOAD, STATS_QPROTECT, STATS_QPROTECT_FLOWS, XSTATS,
+                                  qprotect_flow)
 
 # tc and the messages call the option so.
 EXT_KNOBS = {{"report": "overload_report"}.get(name, name): knob for name, knob in EXT_OPTIONS.items()}
@@ -53,7 +54,7 @@ L4S_ECT, CLA_ECT, ANY_ECT = (HEADER.number(f"TC_DUALPI2_ECN_MASK_{name}") for na
 RECUR, RANDOM = (HEADER.number(f"TC_DUALPI2_SIGNAL_{name}") for name in ("RECUR", "RANDOM"))
 RAW, NOATM, ATM, PTM = (HEADER.number(f"TC_DUALPI2_FRAMING_{name}") for name in ("RAW", "NOATM", "ATM", "PTM"))
 CAUSES = ("limit", "memory", "early", "aqm", "overload", "purge")
-# Of the whole qdisc, beside struct tc_dualpi2_xstats.
+# Of the whole qdisc, in addition to struct tc_dualpi2_xstats.
 EXT_TOTALS = (*QDISC_COUNTERS, "overload_count", "overload_ns", "overload", "prob_c", "prob_cl")
 in_netns = namespace
 
@@ -160,7 +161,7 @@ def parse_xstats(app):
         counters = COUNTERS.read(nest[QUEUE_COUNTERS])
         st[queue] = queue_totals(counters) | {"counters": counters}
         st[queue]["delay"] = delay = DELAY.read(nest[QUEUE_DELAY])
-        # The last words of a qdisc that goes are without it.
+        # The last message of a removed qdisc has none.
         data = nest.get(QUEUE_HIST, b"")
         hist = struct.unpack(f"={len(data) // 8}Q", data)
         if len(hist) > delay["buckets"] or (hist and not hist[-1]):
@@ -171,6 +172,10 @@ def parse_xstats(app):
         st |= {"overload": info["now"], "overload_count": info["count"], "overload_ns": info["total_ns"]}
     if STATS_LINK in found:
         st["link"] = LINK.read(found[STATS_LINK])
+    if STATS_QPROTECT in found:
+        st["qprotect"] = QPROTECT.read(found[STATS_QPROTECT])
+    if STATS_QPROTECT_FLOWS in found:
+        st["qprotect_flows"] = [qprotect_flow(flow) for _, flow in attr_list(found[STATS_QPROTECT_FLOWS])]
     return st
 
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The options of dualpi2, for tests that go through all of them: from the list of options (option_list.py).
 
-    OPTIONS["target"]       Option(name="target", ext=False, number=3, format="I", least=1, greatest=4294967,
+    OPTIONS["target"]       Option(name="target", ext=False, number=3, format="I", min=1, max=4294967,
                             default=15000, or_zero=False, word="target", range="1 us to 4294967 us")
-    outside(option)         values that its attribute can hold and the kernel must refuse
+    outside(option)         values that its attribute can hold and the kernel must reject
     some_value(rng, option) a value that the kernel must accept
 
 Names are as in the uapi header, in lower case; word and range are those of the kernel's messages.  A default of None
 follows from other options.  Tests of the ranges themselves need a table that does not come from the module: that of
-net/test_netlink.py, which fails if this one differs.
+net/messages.py; net/test_netlink.py fails if this one differs.
 """
 
 import struct
@@ -17,26 +17,26 @@ from collections import namedtuple
 import option_list
 from netlink import EXT_KNOBS, KNOBS, Header
 
-Option = namedtuple("Option", "name ext number format least greatest default or_zero word range")
+Option = namedtuple("Option", "name ext number format min max default or_zero word range")
 
 
 def limits(option):
-    """Least and greatest value that the attribute can hold."""
+    """Minimum and maximum that the attribute can hold."""
     bits, signed = 8 * struct.calcsize("=" + option.format), option.format.islower()
     return (-1 << bits - 1, (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
 
 
 def outside(option):
-    """Values beside the range, and at and between the ends of what the attribute can hold."""
+    """Values outside of the range, and at and between the ends of what the attribute can hold."""
     low, high = limits(option)
-    some = {option.least - 1, option.greatest + 1, 0, 1, (high + 1) // 2, low, high}
-    return sorted(value for value in some if low <= value <= high and not option.least <= value <= option.greatest and
+    some = {option.min - 1, option.max + 1, 0, 1, (high + 1) // 2, low, high}
+    return sorted(value for value in some if low <= value <= high and not option.min <= value <= option.max and
                   not (option.or_zero and value == 0))
 
 
 def some_value(rng, option):
     """Half of them near the ends, where arithmetic breaks."""
-    low, high = option.least, option.greatest
+    low, high = option.min, option.max
     if rng.random() < 0.5:
         return rng.choice((low, min(low + 1, high), max(high - 1, low), high))
     return int(low + (high - low) * rng.random() ** 4)
@@ -63,13 +63,13 @@ def _options():
         name = {"REPORT": "overload_report"}.get(row.attr, row.attr.lower())
         number, form = (EXT_KNOBS if row.ext else KNOBS)[name]
         value = row.macro == "VALUE"
-        least, greatest, default = (source.number(text) for text in (row.min, row.max, row.default))
+        low, high, default = (source.number(text) for text in (row.min, row.max, row.default))
         if value and row.kind == "DSCPS":
-            greatest = (2 << greatest) - 1
+            high = (2 << high) - 1
         or_zero = value and row.zero in ("ALLOWED", "KEYWORD")
-        if name in ("limit", "memory_limit", "ramp_us") or not (least <= default <= greatest or or_zero):
+        if name in ("limit", "memory_limit", "ramp_us") or not (low <= default <= high or or_zero):
             default = None
-        yield name, Option(name, row.ext, number, form, least, greatest, default, or_zero, row.word, _range(row))
+        yield name, Option(name, row.ext, number, form, low, high, default, or_zero, row.word, _range(row))
 
 
 # In the order of their numbers.

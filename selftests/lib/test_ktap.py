@@ -47,14 +47,14 @@ main(needs={needs!r}, prepare=prepare, finish=lambda: print("# end"))
 """
 
 
-def run(*words, needs="", name="program.py", **environment):
+def run(*args, needs="", name="program.py", **environment):
     """Exit code and lines of the program."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, name)
         with open(path, "w", encoding="ascii") as file:
             file.write(PROGRAM.format(here=os.path.dirname(os.path.abspath(__file__)), needs=needs))
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("DUALPI2_", "KSFT_"))}
-        done = subprocess.run([sys.executable, path, *words], env=clean | environment, text=True, check=False,
+        done = subprocess.run([sys.executable, path, *args], env=clean | environment, text=True, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return done.returncode, done.stdout.replace(path, "PROGRAM").splitlines()
 
@@ -145,8 +145,8 @@ def failure_prints_the_command_that_repeats_it():
 
 @test
 def seed_repeats_a_test_alone_as_among_others():
-    def drawn(*words, **environment):
-        lines = run(*words, **environment)[1]
+    def drawn(*args, **environment):
+        lines = run(*args, **environment)[1]
         return next(line for line in lines if line[2:].isdigit()), "# seed 5" in lines
 
     expect_equal(drawn(DUALPI2_SEED="5"), drawn("-k", "chance", DUALPI2_SEED="5"))
