@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The commands dualpi2 and dualpi2-top.
 
-    cli       options of dualpi2
+    parser    argparse with errors of one line
+    cli       commands and options of dualpi2
     kernel    netlink and statistics: bytes in, numbers out
-    up        dualpi2 up, down and status: both directions of a link in one command
+    up        dualpi2 up, set, down, status and list: both directions of a link in one command
     doctor    dualpi2 doctor: why there is no L4S on a device
     top       dualpi2-top: every dualpi2 of a machine, on a terminal, as JSON and as metrics
 """

@@ -4,6 +4,7 @@
     cli       options and output
     net       devices, qdiscs, classes and filters, by netlink
     packets   packets of the device, by packet sockets
-    probe     the facts: what all others have seen
-    rules     what follows from the facts
+    probe     the facts: results of all of the above
+    findings  a finding and how it is printed
+    rules     conclusions from the facts
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the kernel says of devices, qdiscs, classes and filters, for the doctor: netlink in, dicts out.
+"""Devices, qdiscs, classes and filters of the kernel, for the doctor: netlink in, dicts out.
 
-It asks and never changes anything, and does without tc, which may be the thing that is wrong. What a number means for
-L4S is not said here: see rules. Statistics of dualpi2 are decoded by kernel.stats.
+Reads only, and does not use tc, which may be at fault. The conclusions are in rules. Statistics of dualpi2 are decoded
+by kernel.stats.
 """
 
 import ctypes
@@ -14,18 +14,21 @@ import struct
 from ..kernel import netlink, qdisc
 from ..kernel.netlink import TCA_KIND, TCA_OPTIONS, TCMSG_LEN, attr_list, attrs, handle_text, tcmsg
 
-IFLA_MTU, IFLA_LINK, IFLA_MASTER, IFLA_STATS64, IFLA_NETNSID = 4, 5, 10, 23, 37
+IFLA_MTU, IFLA_LINK, IFLA_MASTER, IFLA_IFALIAS, IFLA_STATS64, IFLA_NETNSID = 4, 5, 10, 20, 23, 37
+RTF_UP, RTF_REJECT = 1, 0x200
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 PSCHED_NS = 64          # one tick of the kernel's packet scheduler, since 2009
 TC_INGRESS, TC_CLSACT_INGRESS, TC_CLSACT_EGRESS = 0xffff0000, 0xfffffff2, 0xfffffff3
 CLSACT_HANDLE = 0xffff0000
+L4S_MINOR = 1
 
 CAKE_ATM, CAKE_OVERHEAD, CAKE_RAW, CAKE_MPU, CAKE_INGRESS = 4, 6, 12, 14, 15
 PEDIT_PARMS, PEDIT_PARMS_EX, PEDIT_KEYS_EX, PEDIT_HTYPE = 2, 4, 5, 1
 PEDIT_NETWORK, PEDIT_IP4, PEDIT_IP6 = 0, 2, 3
+LINKLAYER_ATM = 2
 ETH_P_IP, ETH_P_IPV6 = 0x0800, 0x86dd
 
-# Where a filter keeps its class and its actions, by kind.
+# Attributes of the class and of the actions of a filter, by kind.
 FILTER_CLASS = {"matchall": 1, "u32": 1, "flower": 1, "basic": 1, "fw": 1, "bpf": 3}
 FILTER_ACTIONS = {"matchall": 2, "u32": 7, "flower": 3, "basic": 3, "fw": 4, "bpf": 1}
 
@@ -46,14 +49,14 @@ class Asker(netlink.Socket):
     """A routing socket of this network namespace."""
 
     def dump(self, kind, payload):
-        """The messages of a dump, none if the kernel refuses it."""
+        """The messages of a dump; empty if the kernel rejects it."""
         try:
             return super().dump(kind, payload)
         except OSError:
             return []
 
     def links(self):
-        """Every device, by its number."""
+        """All devices, by ifindex."""
         return {link["ifindex"]: link for link in map(_link, self.dump(netlink.RTM_GETLINK, bytes(16))) if link}
 
     def addresses(self):
@@ -67,8 +70,9 @@ class Asker(netlink.Socket):
         return found
 
     def qdiscs(self):
-        """Every qdisc of the namespace, raw: see Qdisc."""
-        return [Qdisc(data) for data in self.dump(netlink.RTM_GETQDISC, tcmsg(0)) if len(data) >= TCMSG_LEN]
+        """All qdiscs of the namespace, as Qdisc, without the children of a dualpi2_mq."""
+        return qdisc.without_children([Qdisc(data) for data in self.dump(netlink.RTM_GETQDISC, tcmsg(0))
+                                       if len(data) >= TCMSG_LEN])
 
     def classes(self, ifindex):
         """Classes of a device that have a rate: {number: {"parent", "kind", "rate", "burst_ns", ...}}."""
@@ -86,6 +90,15 @@ class Asker(netlink.Socket):
                 found[handle].update(_htb_class(known.get(TCA_OPTIONS, b"")))
         return found
 
+    def l4s_flows(self, ifindex, handle):
+        """Flows with a score of the dualpi2 with this handle, the highest first; see stats.qprotect_flow()."""
+        for data in self.dump(netlink.RTM_GETTCLASS, tcmsg(ifindex, parent=handle)):
+            if len(data) >= TCMSG_LEN:
+                found = qdisc.Qdisc(data)
+                if (found.ifindex, found.kind, found.handle) == (ifindex, "dualpi2", handle | L4S_MINOR):
+                    return found.sample().flows
+        return []
+
     def filters(self, ifindex, parent):
         """Filters at a qdisc: dicts of kind, pref, protocol, class and actions."""
         found = []
@@ -96,7 +109,7 @@ class Asker(netlink.Socket):
             known = attrs(data[TCMSG_LEN:])
             kind = _text(known.get(TCA_KIND))
             inner = attrs(known.get(TCA_OPTIONS, b""))
-            # Each preference comes twice, once without what it does.
+            # The dump has each preference twice, once without options.
             if index != ifindex or not inner:
                 continue
             protocol = socket.ntohs(info & 0xffff)
@@ -118,6 +131,7 @@ def _link(data):
     return {"ifindex": index, "name": _text(known.get(netlink.IFLA_IFNAME)), "type": kind, "up": bool(flags & 1),
             "loopback": bool(flags & 8), "mtu": _u32(known.get(IFLA_MTU)), "lower": _u32(known.get(IFLA_LINK)),
             "elsewhere": IFLA_NETNSID in known, "master": _u32(known.get(IFLA_MASTER)),
+            "alias": _text(known.get(IFLA_IFALIAS)),
             "kind": _text(info.get(netlink.IFLA_INFO_KIND)), "rx_packets": counts[0], "tx_packets": counts[1]}
 
 
@@ -155,7 +169,7 @@ def pedit_writes_ecn(data, protocol=0, headers=()):
             break
         offset = struct.unpack_from("=I", data, at + 8)[0]
         header = headers[number] if number < len(headers) else PEDIT_NETWORK
-        # The mask says what stays. The ECN field is in the low bits of IPv4's byte 1, or the middle of IPv6's.
+        # The mask has the bits that stay. The ECN field is in byte 1: the low bits for IPv4, the middle ones for IPv6.
         for family, field in ((PEDIT_IP4, 0x03), (PEDIT_IP6, 0x30)):
             if (offset == 0 and header in (PEDIT_NETWORK, family) and family in families and
                     data[at + 1] & field != field):
@@ -163,12 +177,19 @@ def pedit_writes_ecn(data, protocol=0, headers=()):
     return False
 
 
-def _cake_words(options):
-    """What cake counts of the link, in dualpi2's words; "" of one that was given no overhead."""
-    words = [] if CAKE_RAW in options else [
+def _cake_options(options):
+    """The link layer of cake as options of dualpi2; "" without an overhead."""
+    keywords = [] if CAKE_RAW in options else [
         f"overhead {struct.unpack('=i', (options.get(CAKE_OVERHEAD) or bytes(4))[:4])[0]}",
         f"mpu {_u32(options.get(CAKE_MPU))}", {1: "atm", 2: "ptm"}.get(_u32(options.get(CAKE_ATM)), "noatm")]
-    return "".join(" " + word for word in words + (["ingress"] if _u32(options.get(CAKE_INGRESS)) else []))
+    return "".join(" " + word for word in keywords + (["ingress"] if _u32(options.get(CAKE_INGRESS)) else []))
+
+
+def _link_layer(spec):
+    """The link layer in a struct tc_ratespec, as options of htb and tbf; "" without one."""
+    layer, overhead, mpu = struct.unpack_from("=xBH2xH", spec)
+    return (f" overhead {overhead}" if overhead else "") + (f" mpu {mpu}" if mpu else "") + (
+        " linklayer atm" if layer & 15 == LINKLAYER_ATM else "")
 
 
 def _htb_class(options):
@@ -182,9 +203,9 @@ def _htb_class(options):
         if len(known.get(attribute, b"")) >= 8:
             value = struct.unpack_from("=Q", known[attribute])[0]
             rate, ceil = (rate, value) if is_ceil else (value, ceil)
-    # Either is the time that it lasts at its rate.
+    # Both are the time that the burst takes at its rate.
     return {"rate": rate, "ceil": ceil, "burst_ns": burst * PSCHED_NS, "cburst_ns": cburst * PSCHED_NS,
-            "quantum": quantum, "prio": prio}
+            "quantum": quantum, "prio": prio, "link_layer": _link_layer(form)}
 
 
 class Qdisc(qdisc.Qdisc):
@@ -198,23 +219,25 @@ class Qdisc(qdisc.Qdisc):
         if self.kind == "tbf" and len(known.get(1, b"")) >= 36:
             form = known[1]
             rate = struct.unpack_from("=Q", known[4])[0] if len(known.get(4, b"")) >= 8 else _u32(form[8:])
-            return {"rate": rate, "burst_ns": _u32(form[28:]) * PSCHED_NS, "limit": _u32(form[24:])}
+            peak = struct.unpack_from("=Q", known[5])[0] if len(known.get(5, b"")) >= 8 else _u32(form[20:])
+            return {"rate": rate, "burst_ns": _u32(form[28:]) * PSCHED_NS, "limit": _u32(form[24:]), "peak": peak,
+                    "peak_burst": _u32(form[32:]) * PSCHED_NS * peak // 10**9, "link_layer": _link_layer(form)}
         if self.kind in ("cake", "cake_mq") and len(known.get(2, b"")) >= 8:
             rate = struct.unpack_from("=Q", known[2])[0]
-            return {"rate": rate, "burst_ns": 0, "words": _cake_words(known)} if rate else None
+            return {"rate": rate, "burst_ns": 0, "options": _cake_options(known)} if rate else None
         if self.kind == "netem":
             known = attrs(self.options[24:])      # behind struct tc_netem_qopt
             rate = _u32(known.get(6))
             if len(known.get(8, b"")) >= 8:
                 rate = struct.unpack_from("=Q", known[8])[0]
             return {"rate": rate, "burst_ns": 0} if rate else None
-        if self.kind == "dualpi2":
+        if self.kind in qdisc.KINDS:
             rate = self.dualpi2_options().get("bandwidth", 0)
             return {"rate": rate, "burst_ns": 0} if rate else None
         return None
 
     def where(self):
-        """As tc wants it: "root" or "parent 1:10"."""
+        """The place as arguments of tc: "root" or "parent 1:10"."""
         text = handle_text(self.parent)
         return text if text in ("root", "ingress") else "parent " + text
 
@@ -227,7 +250,7 @@ ETHTOOL_OFFLOADS = {"gso": 0x23, "tso": 0x1e, "gro": 0x2b}      # ETHTOOL_GGSO, 
 
 
 def offloads(name):
-    """{"gso": True, ...} of a device; what it does not tell is missing."""
+    """{"gso": True, ...} of a device; unknown ones are missing."""
     found = {}
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for offload, command in ETHTOOL_OFFLOADS.items():
@@ -242,7 +265,7 @@ def offloads(name):
 
 
 def pppoe_devices():
-    """Names of the devices that carry a PPPoE session."""
+    """Names of the devices with a PPPoE session."""
     try:
         with open("/proc/self/net/pppoe", encoding="ascii", errors="replace") as file:
             lines = file.read().split("\n")[1:]
@@ -251,8 +274,25 @@ def pppoe_devices():
     return sorted({line.split()[2] for line in lines if len(line.split()) >= 3})
 
 
+def default_route_devices():
+    """Names of the devices with a default route, of IPv4 or IPv6."""
+    found = set()
+    # Columns: device, flags, prefix and its length or mask; all in hexadecimal.
+    for path, device, flags, prefix, length in (("route", 0, 3, 1, 7), ("ipv6_route", 9, 8, 0, 1)):
+        try:
+            with open("/proc/self/net/" + path, encoding="ascii", errors="replace") as file:
+                for line in file:
+                    row = line.split()
+                    if len(row) > max(device, length) and not row[prefix].strip("0") and not row[length].strip("0") \
+                            and int(row[flags], 16) & (RTF_UP | RTF_REJECT) == RTF_UP:
+                        found.add(row[device])
+        except OSError:
+            continue
+    return found
+
+
 def sysctl(name):
-    """A number of /proc/sys, None if this kernel has not got it."""
+    """A number of /proc/sys, None if this kernel does not have it."""
     try:
         with open("/proc/sys/" + name.replace(".", "/"), encoding="ascii") as file:
             return int(file.read().split()[0])
@@ -261,5 +301,5 @@ def sysctl(name):
 
 
 def is_root():
-    """May this process ask all that it has to?"""
+    """Does this process run as root?"""
     return os.geteuid() == 0

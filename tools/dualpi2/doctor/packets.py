@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What passes the host's devices, by ECN codepoint and flow: headers of some packets, for the doctor.
+"""Packets of the host's devices, counted by ECN codepoint and flow from a sample of headers, for the doctor.
 
-One packet socket with a filter in the kernel: every SYN, and of the rest as many as one program can look at. Only
-headers are read, nothing is sent and nothing kept beyond the counts. What they mean is not said here: see rules.
+A packet socket with a filter in the kernel receives each SYN and a sample of all other packets. Only headers are read,
+nothing is sent, and only the counters are kept. The conclusions are in rules.
 """
 
 import contextlib
@@ -18,14 +18,14 @@ PPP_PROTOCOLS = {0x0021: ETH_P_IP, 0x0057: ETH_P_IPV6}
 PACKET_OUTGOING = 4
 SOL_PACKET, PACKET_AUXDATA, SO_ATTACH_FILTER, SO_RCVBUFFORCE = 263, 8, 26, 33
 TCP, UDP = 6, 17
-SNAP = 160                  # of a packet: IPv6 with an option or two, and TCP
+SNAP = 160                  # bytes of a packet: IPv6 with some options, and TCP
 FLOWS_AT_MOST = 4096
-SAMPLES_A_SECOND = 3000     # what Python takes at leisure
+SAMPLES_A_SECOND = 3000     # packets/s that Python parses with little CPU time
 BUFFER = 4 << 20
 
 LOAD, LOAD_HALF, LOAD_BYTE, HEADER_LENGTH, LOAD_BYTE_X, AND, RETURN = 0x20, 0x28, 0x30, 0xb1, 0x50, 0x54, 0x06
 EQUAL, BITS = 0x15, 0x45
-SPECIAL = 0xfffff000        # the kernel's own numbers of a packet: protocol at 0, a random number at 56
+SPECIAL = 0xfffff000        # SKF_AD_OFF: metadata of the packet; protocol at 0, a random number at 56
 
 
 def program(one_in):
@@ -57,7 +57,7 @@ def program(one_in):
 
 
 def one_in(packets_a_second):
-    """Of how many packets one is looked at: a power of two."""
+    """The sampling interval in packets: a power of two."""
     found = 1
     while packets_a_second / found > SAMPLES_A_SECOND and found < 1 << 16:
         found *= 2
@@ -65,7 +65,7 @@ def one_in(packets_a_second):
 
 
 class Packet:
-    """What the doctor wants of a header."""
+    """The header fields that the doctor needs."""
 
     __slots__ = ("src", "dst", "proto", "sport", "dport", "ecn", "payload", "flags")
 
@@ -74,7 +74,7 @@ class Packet:
 
 
 def parse(data, protocol):
-    """A Packet of what begins at the network header, or None and the protocol that cannot be read."""
+    """(Packet, protocol) of data that begins at the network header; None for an unknown protocol."""
     while True:
         if protocol in ETH_P_VLANS and len(data) >= 4:
             protocol, data = struct.unpack_from("!H", data, 2)[0], data[4:]
@@ -117,12 +117,12 @@ SYN, ACK, ECE, CWR, AE = 0x002, 0x010, 0x040, 0x080, 0x100
 
 
 def offer(flags):
-    """What a SYN asks for: "accecn", "ecn" (that of RFC 3168) or "none"."""
+    """The ECN mode that a SYN requests: "accecn", "ecn" (RFC 3168) or "none"."""
     return {AE | CWR | ECE: "accecn", CWR | ECE: "ecn"}.get(flags & (AE | CWR | ECE), "none")
 
 
 def answer(flags):
-    """What a SYN-ACK agrees to, by the same names; RFC 9768, table 2."""
+    """The ECN mode that a SYN-ACK accepts, by the same names; RFC 9768, table 2."""
     found = flags & (AE | CWR | ECE)
     if found in (CWR, CWR | ECE, AE, AE | CWR):
         return "accecn"
@@ -130,7 +130,7 @@ def answer(flags):
 
 
 class Tally:
-    """Counts of what was seen."""
+    """Counters of the packets seen."""
 
     def __init__(self, one=1):
         self.one_in = one
@@ -140,7 +140,7 @@ class Tally:
         self.syns = {}
 
     def add(self, device, mtu, outgoing, protocol, length, data):
-        """One packet; `device` is its name, `data` begins at the network header."""
+        """Count a packet; `device` is a name, `data` begins at the network header."""
         self.seen += 1
         side = self.devices.setdefault(device, {}).setdefault(
             "out" if outgoing else "in", {"ecn": [0, 0, 0, 0], "large": 0, "other": {}})
@@ -151,7 +151,7 @@ class Tally:
                 side["other"][name] = side["other"].get(name, 0) + 1
             return
         side["ecn"][packet.ecn] += 1
-        # The data that GRO or GSO holds together is more than one packet's.
+        # A GSO packet has the payload of several packets.
         side["large"] += length > mtu + 100
         if packet.proto == TCP and packet.flags & SYN:
             self._syn(packet, outgoing, device)
@@ -175,14 +175,14 @@ class Tally:
         if device not in found["devices"]:
             found["devices"].append(device)
         if forward:
-            # A SYN that is repeated gives ECN up; the first one tells.
+            # A repeated SYN requests no ECN; the first one counts.
             found["offer"] = found["offer"] or offer(packet.flags)
             found["sent_here"] |= outgoing
         else:
             found["answer"] = answer(packet.flags)
 
     def as_dict(self):
-        """All of it as JSON has it."""
+        """All counters, for JSON."""
         return {
             "one_in": self.one_in, "seen": self.seen, "devices": self.devices,
             "flows": [dict(_names(key), at={f"{device} {side}": counts for (device, side), counts in places.items()})
@@ -196,7 +196,7 @@ def _names(key):
 
 
 class Capture:
-    """The socket. Devices are those of `links`, {number: dict} as net has them."""
+    """A packet socket. `links` are the devices, {ifindex: dict} of net."""
 
     def __init__(self, links, packets_a_second):
         self.links = {link["name"]: link for link in links.values()}
@@ -210,7 +210,7 @@ class Capture:
         with contextlib.suppress(OSError):
             self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER)
         self.sock.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
-        # What came before the filter was there.
+        # Packets that arrived before the filter was attached.
         with contextlib.suppress(BlockingIOError):
             for _ in range(BUFFER // SNAP):
                 self.sock.recv(1, socket.MSG_DONTWAIT)
@@ -219,7 +219,7 @@ class Capture:
         self.sock.close()
 
     def until(self, deadline):
-        """Look at packets until then."""
+        """Count packets until this time."""
         while True:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self.sock], [], [], left)[0]:

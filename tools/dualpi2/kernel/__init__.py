@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What the kernel sends, for all commands.
+"""Netlink and statistics, shared by all commands.
 
     layout    structs and numbers of include/uapi/linux/dualpi2.h
-    netlink   attributes, messages and sockets, without their meaning
+    netlink   attributes, messages and sockets
     qdisc     qdiscs, and reports of overload
-    stats     statistics of a dualpi2: decoding, differences, percentiles; no socket, no clock, no terminal
-    text      rates, times, counts and shares for a person
+    stats     statistics of a dualpi2: decoding, differences, percentiles; without sockets or clocks
+    text      rates, times, counts and shares as text
 """

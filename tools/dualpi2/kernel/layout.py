@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Layouts of structs and numbers of attributes, read from a header in C. Bytes in, numbers out.
+"""Layouts of structs and numbers of attributes, parsed from a C header.
 
     HEADER.number("TCA_DUALPI2_EXT")    a constant, or an expression of constants
     HEADER.string("DUALPI2_GENL_NAME")  a constant that is a string
     HEADER.layout("tc_dualpi2_delay")   a struct, see Layout
-    HEADER.attributes("TCA_DUALPI2_")   {name: (type, struct format)} of the attributes that are one number
+    HEADER.attributes("TCA_DUALPI2_")   {name: (type, struct format)} of the attributes with a single number
 
-HEADER is include/uapi/linux/dualpi2.h. Packages install a copy of it beside this package.
+HEADER is include/uapi/linux/dualpi2.h. Packages install a copy of the header in the directory of this package.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import os
 import re
 import struct
 
-_FORMATS = {"u8": "B", "u32": "I", "s32": "i", "u64": "Q"}
+_FORMATS = {"u8": "B", "u16": "H", "u32": "I", "s32": "i", "u64": "Q"}
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class Layout:
-    """A struct: names of its fields, those of structs and arrays within it as "c.enqueued" or "codepoint.0.arrived"."""
+    """A struct; fields of nested structs and arrays are named "c.enqueued" or "codepoint.0.arrived"."""
 
     def __init__(self, fields: list[tuple[str, str]]) -> None:
         self.fields = fields
@@ -29,30 +29,30 @@ class Layout:
         self.format = "=" + "".join(form for _, form in fields)
         self.size = struct.calcsize(self.format)
         self._ends = [struct.calcsize(self.format[:n + 2]) for n in range(len(fields))]
-        # A compiler would insert padding.
+        # The compiler would insert padding, which the format lacks.
         if struct.calcsize("@" + self.format[1:] + ("0Q" if "Q" in self.format else "0I")) != self.size:
-            raise ValueError(f"fields that are not aligned: {fields}")
+            raise ValueError(f"unaligned fields: {fields}")
 
     def read(self, data: bytes) -> dict[str, int]:
-        """{name: value}. The struct of a kernel may be longer than ours, or shorter: the rest is 0."""
+        """{name: value}. The struct of the kernel may be longer or shorter; missing fields are 0."""
         return dict(zip(self.names, struct.unpack(self.format, data[:self.size].ljust(self.size, b"\0"))))
 
     def read_present(self, data: bytes) -> dict[str, int]:
-        """The same of the fields that are there; without "pad"."""
+        """{name: value} of the complete fields in data, without "pad"."""
         present = bisect.bisect_right(self._ends, len(data))
         found = dict(zip(self.names, struct.unpack_from(self.format[:present + 1], data)))
         found.pop("pad", None)
         return found
 
     def write(self, values: dict[str, int]) -> bytes:
-        """Bytes; fields that are not given are 0."""
+        """The struct as bytes; fields not in values are 0."""
         unknown = set(values) - set(self.names)
         assert not unknown, f"the struct has no {unknown}"
         return struct.pack(self.format, *[values.get(name, 0) for name in self.names])
 
 
 class Header:
-    """Constants, structs and attributes of C sources as simple as those of this project."""
+    """Constants, structs and attributes of C headers; only the syntax that this project uses."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -97,7 +97,7 @@ class Header:
         return found
 
     def attributes(self, prefix: str) -> dict[str, tuple[int, str]]:
-        """{name: (type, struct format)} of the attributes that are one number, which their comments begin with."""
+        """{name: (type, struct format)} of attributes whose comments begin with an integer type."""
         body = re.search(rf"\b{prefix}UNSPEC,(.*?)__{prefix}MAX", self.text, re.S)
         if body is None:
             raise KeyError(prefix)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Netlink: attributes, messages and sockets, without their meaning.
+"""Netlink: attributes, messages and sockets.
 
-Python's own sockets, and no library: pyroute2 decodes statistics by the kind of qdisc, of which it does not know
-this one; it reports a dump that a change has cut through from 0.7.4 on only; and its interface changed between
-Debian 11 and 14.
+On Python's sockets instead of pyroute2: pyroute2 decodes statistics by kind of qdisc and does not know dualpi2;
+it reports interrupted dumps only since 0.7.4; and its interface changed between Debian 11 and 14.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ TCA_KIND, TCA_OPTIONS, TCA_XSTATS, TCA_STATS2, TCA_STAB = 1, 2, 4, 7, 8
 TCA_STATS_BASIC, TCA_STATS_QUEUE, TCA_STATS_APP, TCA_STATS_PKT64 = 1, 3, 4, 8
 CLONE_NEWNET = 0x40000000
 
-# The kernel fills what it is offered, 32 KiB at most; a message is smaller than this by far.
+# The kernel fills at most 32 KiB of the buffer.
 BUFFER = 1 << 18
 DUMPS_AT_MOST = 10
 
@@ -50,17 +49,17 @@ libc = ctypes.CDLL(None, use_errno=True)
 # Attributes
 
 def align(length: int) -> int:
-    """The length up to where the next attribute or message begins."""
+    """The length, rounded up to the alignment of netlink."""
     return (length + 3) & ~3
 
 
 def attr(kind: int, payload: bytes = b"", length: Optional[int] = None) -> bytes:
-    """One attribute; LENGTH overrides what its header says."""
+    """One attribute; length overrides the length in its header."""
     return struct.pack("=HH", 4 + len(payload) if length is None else length, kind) + payload + bytes(-len(payload) % 4)
 
 
 def attr_list(data: bytes) -> list[tuple[int, bytes]]:
-    """[(type with its flags, payload)] in their order; stops at one whose length is wrong."""
+    """[(type with flags, payload)]; stops at the first invalid length."""
     found = []
     at = 0
     while at + 4 <= len(data):
@@ -73,17 +72,17 @@ def attr_list(data: bytes) -> list[tuple[int, bytes]]:
 
 
 def attrs(data: bytes) -> dict[int, bytes]:
-    """{type: payload}; the last of a type wins."""
+    """{type: payload}; of several attributes of one type, the last."""
     return {kind & NLA_TYPE_MASK: payload for kind, payload in attr_list(data)}
 
 
 def encode(knobs: dict[str, tuple[int, str]], **values: int) -> bytes:
-    """Numbers as attributes; KNOBS is {name: (type, struct format)}, see layout.Header.attributes()."""
+    """Numbers as attributes; knobs is {name: (type, struct format)}, see layout.Header.attributes()."""
     return b"".join(attr(knobs[name][0], struct.pack(knobs[name][1], value)) for name, value in values.items())
 
 
 def decode(knobs: dict[str, tuple[int, str]], data: bytes) -> dict[str, int]:
-    """{name: value} of all that are there."""
+    """{name: value} of the attributes in data."""
     there = attrs(data)
     return {name: struct.unpack_from(form, there[kind])[0] for name, (kind, form) in knobs.items()
             if len(there.get(kind, b"")) >= struct.calcsize(form)}
@@ -105,7 +104,7 @@ def handle_text(number: int) -> str:
         return "root"
     if number >= TC_H_INGRESS:
         return "ingress"
-    if 0 < number < 1 << 16:        # below a qdisc without a handle, as children of a default mq are
+    if 0 < number < 1 << 16:        # child of a qdisc without a handle, such as a default mq
         return f":{number:x}"
     return f"{number >> 16:x}:" + (f"{number & 0xffff:x}" if number & 0xffff else "")
 
@@ -113,7 +112,7 @@ def handle_text(number: int) -> str:
 # Network namespaces
 
 def setns(file: Any) -> None:
-    """This process is in the network namespace of an open file from here on."""
+    """Move this process to the network namespace of an open file."""
     if libc.setns(file.fileno(), CLONE_NEWNET):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -121,7 +120,7 @@ def setns(file: Any) -> None:
 
 @contextlib.contextmanager
 def namespace(name: Optional[str]) -> Iterator[None]:
-    """Be in a network namespace, named as `ip netns` does; None is the present one."""
+    """Enter a network namespace of `ip netns` and return to the current one; None: stay."""
     if name is None:
         yield
         return
@@ -148,7 +147,7 @@ def _enter(name: str) -> None:
 # Messages
 
 class Message(NamedTuple):
-    """One message of the kernel, without its header."""
+    """A message from the kernel, without its header."""
     kind: int
     flags: int
     sequence: int
@@ -156,14 +155,14 @@ class Message(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """To a request; offset: where in it the fault is. text and offset are None if the kernel sends none."""
+    """The answer to a request; text and offset (of the invalid attribute) are None if the kernel sends none."""
     error: int
     text: Optional[str]
     offset: Optional[int]
 
 
 class Interrupted(Exception):
-    """What was dumped changed meanwhile."""
+    """The dump is inconsistent because something changed during it."""
 
 
 def tcmsg(index: int, handle: Handle = 0, parent: Handle = 0) -> bytes:
@@ -205,7 +204,7 @@ class Socket:
         self.close()
 
     def close(self) -> None:
-        """The end."""
+        """Close the socket."""
         self.sock.close()
 
     def fileno(self) -> int:
@@ -213,16 +212,16 @@ class Socket:
         return self.sock.fileno()
 
     def join(self, group: int) -> None:
-        """Receive what the kernel sends to this multicast group."""
+        """Join a multicast group."""
         self.sock.setsockopt(SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, group)
 
     def send(self, kind: int, flags: int, payload: bytes) -> None:
-        """A request."""
+        """Send a request."""
         self.sequence += 1
         self.sock.send(message(kind, flags, payload, self.sequence))
 
     def receive(self) -> list[Message]:
-        """Wait for a datagram; its messages."""
+        """Wait for a datagram and return its messages."""
         data, _, flags, _ = self.sock.recvmsg(BUFFER)
         if flags & socket.MSG_TRUNC:
             raise Trouble(f"the kernel's answer is longer than {BUFFER} bytes; please report this")
@@ -237,7 +236,7 @@ class Socket:
         return found
 
     def messages(self) -> Iterator[Message]:
-        """The answers to the last request, without end; those to earlier ones are left out."""
+        """Answers to the last request, forever; answers to earlier requests are skipped."""
         while True:
             for found in self.receive():
                 if found.sequence == self.sequence:
@@ -255,10 +254,10 @@ class Socket:
                       struct.unpack("=I", offset)[0] if offset else None)
 
     def dump(self, kind: int, payload: bytes) -> list[bytes]:
-        """The payloads of all messages of a dump, OSError if the kernel refuses it.
+        """The payloads of all messages of a dump; OSError if the kernel rejects the request.
 
-        Again while something changes during it, ten times at most. Then each message is sound; only the list may lack
-        one that moved.
+        Repeat an interrupted dump, at most ten times. After that, each message is still valid, but the list may lack
+        objects that moved during the dump.
         """
         for _ in range(DUMPS_AT_MOST):
             with contextlib.suppress(Interrupted):
@@ -292,12 +291,12 @@ def _error(payload: bytes) -> int:
 # Generic netlink
 
 def family_request(name: str) -> bytes:
-    """The payload of a request for a family, to GENL_ID_CTRL."""
+    """The payload of a request for a family; send it to GENL_ID_CTRL."""
     return struct.pack("=BBH", CTRL_GETFAMILY, 1, 0) + attr(CTRL_ATTR_FAMILY_NAME, name.encode() + b"\0")
 
 
 def family_answer(payload: bytes) -> tuple[str, Optional[int], dict[str, int]]:
-    """(name, number or None, {group: number}) of a family, of a message of GENL_ID_CTRL."""
+    """(name, number or None, {group: number}) from a message of GENL_ID_CTRL."""
     found = attrs(payload[4:])
     number = found.get(CTRL_ATTR_FAMILY_ID, b"")
     groups = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Qdiscs: one of a dump, all dualpi2 of a network namespace, and their reports of overload."""
+"""Qdiscs of a network namespace, and overload reports of dualpi2."""
 
 from __future__ import annotations
 
@@ -19,9 +19,13 @@ FAMILY, GROUP = HEADER.string("DUALPI2_GENL_NAME"), HEADER.string("DUALPI2_GENL_
 EVENTS = {HEADER.number("DUALPI2_CMD_OVERLOAD_" + name): name.lower() for name in ("BEGIN", "END")}
 REPORT = HEADER.attributes("DUALPI2_A_")
 
-# Options: attribute type and struct format; of the second dict within TCA_DUALPI2_EXT.
+# Options: {name: (attribute type, struct format)}; those of EXT_OPTIONS are nested in TCA_DUALPI2_EXT.
 OPTIONS, EXT_OPTIONS = HEADER.attributes("TCA_DUALPI2_"), HEADER.attributes("TCA_DUALPI2_EXT_")
 EXT = HEADER.number("TCA_DUALPI2_EXT")
+
+
+# The second one has a dualpi2 for each transmit queue, and their sums.
+KINDS = ("dualpi2", "dualpi2_mq")
 
 
 class Qdisc:
@@ -49,7 +53,7 @@ class Qdisc:
 
     @property
     def key(self) -> tuple[int, int, int]:
-        """What tells it from all others of a namespace."""
+        """Unique key in a network namespace."""
         return self.ifindex, self.parent, self.handle
 
     def sample(self) -> Sample:
@@ -57,16 +61,22 @@ class Qdisc:
         return Sample(self.app, self.bytes, self.packets, self.qlen, self.backlog, self.drops)
 
     def dualpi2_options(self) -> dict[str, int]:
-        """The options of a dualpi2, by the names of their attributes; those that this kernel does not have are missing.
+        """The options of a dualpi2 by attribute name, without those that this kernel lacks.
 
-        "extended": it is this project's.
+        "extended": this is the out-of-tree module.
         """
         known = attrs(self.options)
         return {**decode(OPTIONS, self.options), **decode(EXT_OPTIONS, known.get(EXT, b"")), "extended": EXT in known}
 
 
+def without_children(qdiscs: list[Any]) -> list[Any]:
+    """All qdiscs but the children of a dualpi2_mq: its statistics are their sums."""
+    roots = {(one.ifindex, one.handle >> 16) for one in qdiscs if one.kind == "dualpi2_mq"}
+    return [one for one in qdiscs if one.handle or (one.ifindex, one.parent >> 16) not in roots]
+
+
 class Kernel:
-    """A routing socket that lists the dualpi2 of a network namespace."""
+    """A routing socket that lists the dualpi2 qdiscs of a network namespace."""
 
     def __init__(self, netns: Optional[str] = None) -> None:
         self.netns = netns
@@ -74,11 +84,14 @@ class Kernel:
         self.socket = netlink.Socket(netns)
 
     def qdiscs(self, ifindex: int = 0) -> list[Qdisc]:
-        """Every dualpi2 in the kernel's order; one that vanishes meanwhile is left out."""
+        """All dualpi2 qdiscs in the order of the kernel, without those removed during the dump.
+
+        A dualpi2_mq is one of them, without its children.
+        """
         try:
             messages = self.socket.dump(netlink.RTM_GETQDISC, netlink.tcmsg(ifindex))
         except OSError as error:
-            raise Trouble(f"the kernel does not list its qdiscs: {error.strerror}; run it as root, or where "
+            raise Trouble(f"cannot list qdiscs ({error.strerror}); run it as root, or where "
                           "`tc qdisc show` works") from None
         found = {}
         self.names = {}
@@ -86,26 +99,26 @@ class Kernel:
             if len(data) < netlink.TCMSG_LEN:
                 continue
             qdisc = Qdisc(data)
-            if qdisc.kind == "dualpi2" and ifindex in (0, qdisc.ifindex):
+            if qdisc.kind in KINDS and ifindex in (0, qdisc.ifindex):
                 qdisc.device = self.name(qdisc.ifindex)
                 if qdisc.device is not None:
                     found[qdisc.key] = qdisc
-        return list(found.values())
+        return without_children(list(found.values()))
 
     def name(self, ifindex: int) -> Optional[str]:
-        """A device's name, None if it is gone."""
+        """A device's name, None if it was removed."""
         if ifindex not in self.names:
             try:
                 with netlink.namespace(self.netns):
                     name = socket.if_indextoname(ifindex)
-                # A name may hold any byte but a blank, "/" and ":", commands for the terminal too.
+                # A name may contain escape sequences: any byte except blank, "/" and ":" is valid.
                 self.names[ifindex] = "".join(letter if letter.isprintable() else "?" for letter in name)
             except (OSError, OverflowError):
                 self.names[ifindex] = None
         return self.names[ifindex]
 
     def ifindex(self, device: str) -> int:
-        """The number of a device."""
+        """A device's index."""
         try:
             with netlink.namespace(self.netns):
                 return socket.if_nametoindex(device)
@@ -114,14 +127,14 @@ class Kernel:
 
 
 class Reports:
-    """Reports of overload, as they come: by generic netlink, to whoever listens."""
+    """Overload reports, received by generic netlink."""
 
     def __init__(self, netns: Optional[str] = None) -> None:
         self.kernel = Kernel(netns)
         self.socket = netlink.Socket(netns, netlink.NETLINK_GENERIC)
         self.group: Optional[int] = None
         self.family: Optional[int] = None
-        # Also of families that come and go, because the module may be loaded again.
+        # The module may be reloaded: follow families that are added and removed.
         self.socket.join(netlink.GENL_ID_CTRL)
         self.socket.send(netlink.GENL_ID_CTRL, netlink.NLM_F_ACK, netlink.family_request(FAMILY))
         self._await_answer()
@@ -139,8 +152,8 @@ class Reports:
                     number = -struct.unpack_from("=i", data)[0]
                     if self.group is None:
                         raise Trouble(
-                            "the loaded dualpi2 reports no overload; load the module of version 2.2 or later "
-                            "(modprobe sch_dualpi2; modinfo -F version sch_dualpi2 tells which there is)"
+                            "the loaded dualpi2 sends no overload reports; load version 2.2 or later "
+                            "(modprobe sch_dualpi2; modinfo -F version sch_dualpi2 prints the version)"
                             + ("" if number in (0, errno.ENOENT) else f" ({os.strerror(number)})"))
                     return
 
@@ -157,7 +170,7 @@ class Reports:
                 self.socket.join(self.group)
 
     def wait(self) -> list[dict[str, Any]]:
-        """Block, and return a list of reports; {"lost": True} where some did not fit the socket's buffer."""
+        """Wait and return a list of reports; {"lost": True} if the socket's buffer overflowed."""
         try:
             messages = self.socket.receive()
         except OSError as error:

@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Statistics of a dualpi2: decoding, differences, percentiles.
 
-Pure: bytes in, numbers out. The layouts are those of include/uapi/linux/dualpi2.h, and are read as it says: unknown
-attributes are skipped, a struct may be longer or shorter than here, and what is missing is None, not 0, so that
-what an older kernel does not count is never shown as a zero.
+No sockets, no clock. include/uapi/linux/dualpi2.h defines the layouts and how to read them: skip unknown attributes,
+accept longer and shorter structs. A missing value is None, not 0, so that a counter that an older kernel lacks is
+never shown as 0.
 """
 
 from __future__ import annotations
 
 import fractions
+import ipaddress
+import socket
 import struct
 from collections.abc import Sequence
-from typing import Optional, TypeVar
+from typing import Any, Optional, TypeVar
 
 from .layout import HEADER
 from .netlink import NLA_TYPE_MASK, attr_list, attrs
 
 EXT_OFFSET, EXT_MAGIC = (HEADER.number("TC_DUALPI2_EXT_XSTATS_" + name) for name in ("OFFSET", "MAGIC"))
-XSTATS, EXT_XSTATS, COUNTERS, DELAY, OVERLOAD, LINK = (
-    HEADER.layout("tc_dualpi2_" + name) for name in ("xstats", "ext_xstats", "counters", "delay", "overload", "link"))
-STATS_C, STATS_L, STATS_OVERLOAD, STATS_LINK = (
-    HEADER.number("TCA_DUALPI2_STATS_" + name) for name in ("C", "L", "OVERLOAD", "LINK"))
+XSTATS, EXT_XSTATS, COUNTERS, DELAY, OVERLOAD, LINK, QPROTECT, QPROTECT_FLOW = (
+    HEADER.layout("tc_dualpi2_" + name)
+    for name in ("xstats", "ext_xstats", "counters", "delay", "overload", "link", "qprotect", "qprotect_flow"))
+STATS_C, STATS_L, STATS_OVERLOAD, STATS_LINK, STATS_QPROTECT, STATS_QPROTECT_FLOWS = (
+    HEADER.number("TCA_DUALPI2_STATS_" + name)
+    for name in ("C", "L", "OVERLOAD", "LINK", "QPROTECT", "QPROTECT_FLOWS"))
 QUEUE_COUNTERS, QUEUE_DELAY, QUEUE_HIST = (
     HEADER.number("TCA_DUALPI2_QUEUE_" + name) for name in ("COUNTERS", "DELAY", "HIST"))
 
@@ -31,6 +35,7 @@ MARKERS = ("classic", "coupled", "native")
 ARRIVALS = ("not_ect", "ect1", "ect0", "ce")
 GAUGES = ("queued", "queued_bytes")
 LINK_COUNTERS = ("throttled", "nqb_arrived", "nqb_dropped")
+QPROTECT_COUNTERS = ("redirected", "redirected_bytes", "sanctions", "scored", "scored_shared", "alloc_failed")
 QDISC_COUNTERS = ("unparsed", "filter_dropped", "gso_failed", "mark_failed")
 
 MOST_BUCKETS = HEADER.number("TC_DUALPI2_BUCKETS_MAX")
@@ -44,7 +49,7 @@ V = TypeVar("V")
 # Decoding
 
 class Queue:
-    """One queue at one moment: counters {name: number}, histogram or None, and whether it is split by codepoint."""
+    """One queue at one moment: counters {name: number}, struct tc_dualpi2_delay {name: number}, packets per bucket."""
 
     def __init__(self) -> None:
         self.counters: Numbers = {}
@@ -52,14 +57,14 @@ class Queue:
         self.hist: list[int] = []
 
     def has_histogram(self) -> bool:
-        """Are the delays there?"""
+        """Did the kernel send a histogram?"""
         return bool(self.hist)
 
 
 class Sample:
-    """What a dualpi2 says of itself: the struct of Linux, and what there is of the extension.
+    """Statistics of a dualpi2: the struct of the in-tree dualpi2, and the extension.
 
-    level: "full" with the extension, "basic" Linux's own, "none"
+    level: "full" with the extension, "basic" without it (in-tree dualpi2), "none" without statistics
     """
 
     def __init__(self, app: bytes, stats_bytes: int = 0, stats_packets: int = 0, qlen: int = 0, backlog: int = 0,
@@ -69,6 +74,9 @@ class Sample:
         self.ext: Numbers = {}
         self.overload: Numbers = {}
         self.link: Numbers = {}
+        self.qprotect: Numbers = {}
+        # Only of the class of the L4S queue: flows with a score, the highest first.
+        self.flows: list[dict[str, Any]] = []
         self.queues = {queue: Queue() for queue in QUEUES}
         self.level = "basic" if self.xstats else "none"
         if len(app) >= EXT_OFFSET + 8 and struct.unpack_from("=I", app, EXT_OFFSET)[0] == EXT_MAGIC:
@@ -86,6 +94,10 @@ class Sample:
                 self.overload = OVERLOAD.read_present(data)
             elif kind == STATS_LINK:
                 self.link = LINK.read_present(data)
+            elif kind == STATS_QPROTECT:
+                self.qprotect = QPROTECT.read_present(data)
+            elif kind == STATS_QPROTECT_FLOWS:
+                self.flows = [qprotect_flow(flow) for _, flow in attr_list(data)]
         if all(self.queues[queue].has_histogram() for queue in QUEUES):
             self.level = "full"
 
@@ -95,7 +107,7 @@ class Sample:
         if QUEUE_COUNTERS in found:
             queue.counters = COUNTERS.read_present(found[QUEUE_COUNTERS])
         delay = DELAY.read_present(found.get(QUEUE_DELAY, b""))
-        # Nonsense is no histogram: a unit of 0, or more buckets than there can be.
+        # Ignore an invalid histogram: bucket width 0, or too many buckets.
         if len(delay) < 6 or not delay["unit_ns"] or not 0 < delay["buckets"] <= MOST_BUCKETS:
             return
         hist = found.get(QUEUE_HIST, b"")
@@ -109,30 +121,41 @@ class Sample:
         return None if value is None else value / 0xffffffff
 
 
+def qprotect_flow(data: bytes) -> dict[str, Any]:
+    """A struct tc_dualpi2_qprotect_flow; "src" and "dst" as text, None if unknown."""
+    found = QPROTECT_FLOW.read(data)
+    flow: dict[str, Any] = {name: value for name, value in found.items() if "." not in name}
+    size = {socket.AF_INET: 4, socket.AF_INET6: 16}.get(flow["family"], 0)
+    for end in ("src", "dst"):
+        address = bytes(found[f"{end}.{number}"] for number in range(size))
+        flow[end] = str(ipaddress.ip_address(address)) if size else None
+    return flow
+
+
 # Differences
 
 def difference(new: int, old: int, bits: int = 64) -> Optional[int]:
-    """How much a counter grew, modulo 2^bits; None if it went back, which no counter does: it is another one."""
+    """Growth of a counter, modulo 2^bits; None if it decreased, because then it is another qdisc's."""
     grown = (new - old) % (1 << bits)
     return grown if grown < 1 << (bits - 1) else None
 
 
 def counters_between(new: Numbers, old: Numbers, bits: int = 64) -> Optional[Numbers]:
-    """{name: growth} of what both have, None if any counter went back."""
+    """{name: growth} of the counters in both; None if any counter decreased."""
     return _whole({name: difference(value, old[name], bits) for name, value in new.items()
                    if name in old and name not in GAUGES})
 
 
 def _whole(values: dict[K, Optional[V]]) -> Optional[dict[K, V]]:
-    """The same, None if one of them is None."""
+    """The same dict; None if a value is None."""
     found = {name: value for name, value in values.items() if value is not None}
     return found if len(found) == len(values) else None
 
 
 class Delays:
-    """Delays of some packets: a histogram, its sum, and the greatest.
+    """Sojourn times: histogram, sum, and maximum.
 
-    max_exact: max_ns is a packet's delay; otherwise it is a bound, the end of the last bucket that is not empty.
+    max_exact: True if max_ns is the maximum; else it is an upper bound, the end of the last bucket that is not empty.
     """
 
     def __init__(self, unit_ns: int, buckets: list[int], sum_ns: int, max_ns: int, beyond: int,
@@ -147,12 +170,12 @@ class Delays:
 
     @classmethod
     def since_start(cls, queue: Queue) -> Optional[Delays]:
-        """Of all packets of the histogram, None without one."""
+        """All packets of a histogram; None without one."""
         if not queue.has_histogram():
             return None
         found = cls(queue.delay["unit_ns"], list(queue.hist), queue.delay["sum_ns"], queue.delay["max_ns"],
                     queue.delay["beyond"])
-        # A million packets a second with 15 ms each fill 64 bits in 14 days. The buckets tell how often that was.
+        # At 10^6 packets/s of 15 ms, the sum wraps after 14 days. Estimate from the buckets how often it wrapped.
         middle = sum(number * (found.bucket_ns(index) + found.bucket_ns(index + 1)) // 2
                      for index, number in enumerate(found.buckets))
         middle += found.beyond * found.bucket_ns(len(found.buckets))
@@ -161,9 +184,9 @@ class Delays:
 
     @classmethod
     def between(cls, new: Queue, old: Queue) -> Optional[Delays]:
-        """Of the packets that left between two moments; None without histograms, or if one went back.
+        """Packets dequeued between two samples; None without histograms, or if a bucket decreased.
 
-        Where the edges changed meanwhile, the histogram began anew: then all that is in it came since.
+        If the bucket boundaries changed in between, the kernel reset the histogram: then all its packets are newer.
         """
         if not new.has_histogram() or not old.has_histogram():
             return None
@@ -177,27 +200,27 @@ class Delays:
             return None
         total = (new.delay["sum_ns"] - old.delay["sum_ns"]) % WHOLE
         found = cls(new.delay["unit_ns"], list(grown.values()), total, 0, beyond)
-        greatest = new.delay["max_ns"]
-        found.max_exact = greatest > old.delay["max_ns"]
+        maximum = new.delay["max_ns"]
+        found.max_exact = maximum > old.delay["max_ns"]
         if found.max_exact or beyond:
-            found.max_ns = greatest
+            found.max_ns = maximum
         elif found.packets:
             last = max(index for index, number in grown.items() if number)
-            found.max_ns = min(found.bucket_ns(last + 1), greatest)
+            found.max_ns = min(found.bucket_ns(last + 1), maximum)
         return found
 
     def bucket_ns(self, index: int) -> int:
-        """Where a bucket begins."""
+        """The lower boundary of a bucket."""
         return bucket_begin_ns(index, self.unit_ns)
 
     def mean_ns(self) -> Optional[int]:
-        """The mean, None of no packets."""
+        """The mean; None without packets."""
         return round(self.sum_ns / self.packets) if self.packets else None
 
     def percentile_ns(self, percent: float) -> Optional[int]:
-        """The delay that `percent` of the packets had at most; None of no packets.
+        """A percentile, computed as tc does; None without packets.
 
-        What tc shows of the same numbers. Never above max_ns, and just that for a packet beyond the last bucket.
+        At most max_ns; max_ns if the packet is beyond the last bucket.
         """
         if not self.packets:
             return None
@@ -211,17 +234,17 @@ class Delays:
 
 
 def rank_of(percent: float, packets: int) -> int:
-    """The number, from 1, of the packet of a percentile: the nearest rank upwards; percents have up to three decimals.
+    """The rank, from 1, of a percentile's packet, rounded up; percent has at most three decimals.
 
-    In whole numbers: 99.9 % of 1000 is packet 999, not 1000.
+    In integers, because in floating point 99.9 % of 1000 is packet 1000 instead of 999.
     """
     return min(max(-(-packets * round(percent * 1000) // 100000), 1), packets)
 
 
 def bucket_of_rank(buckets: Sequence[int], rank: int) -> Optional[tuple[int, fractions.Fraction]]:
-    """(index, part of its width, a Fraction) of the bucket that holds the packet of a rank, None beyond the last one.
+    """(index, position in the bucket as Fraction) of the packet of a rank; None beyond the last bucket.
 
-    buckets: packets in each. The packets of a bucket are taken to be spread evenly over it.
+    buckets: packets in each. Assumes that the packets of a bucket are evenly distributed.
     """
     for index, number in enumerate(buckets):
         if rank <= number:
@@ -231,26 +254,27 @@ def bucket_of_rank(buckets: Sequence[int], rank: int) -> Optional[tuple[int, fra
 
 
 def bucket_begin_ns(index: int, unit_ns: int) -> int:
-    """Where a bucket of the histogram begins, and the one before it ends."""
+    """The lower boundary of a bucket of the histogram."""
     if index < 8:
         return index * unit_ns
     return ((8 + index % 8) << (index // 8 - 1)) * unit_ns
 
 
 class Interval:
-    """What happened between two samples of one qdisc, or since its beginning.
+    """Growth of the statistics between two samples of one qdisc, or since it was created.
 
-    seconds: None if unknown. counters, delays: of each queue (growth; Delays or None). link: growth of what the shaper
-    and NQB count.
+    seconds: None if unknown. counters, delays: by queue; delays may be None. link: counters of shaper and NQB.
+    qprotect: counters of queue protection.
     """
 
     def __init__(self, seconds: Optional[float], total: Numbers, counters: dict[str, Numbers],
-                 delays: dict[str, Optional[Delays]], link: Numbers) -> None:
+                 delays: dict[str, Optional[Delays]], link: Numbers, qprotect: Numbers) -> None:
         self.seconds = seconds
         self.total = total
         self.counters = counters
         self.delays = delays
         self.link = link
+        self.qprotect = qprotect
 
     @classmethod
     def since_start(cls, sample: Sample) -> Interval:
@@ -260,11 +284,12 @@ class Interval:
         total = dict(sample.basic)
         total.update({name: sample.xstats[name] for name in ("ecn_mark", "step_marks") if name in sample.xstats})
         link = {name: sample.link[name] for name in LINK_COUNTERS if name in sample.link}
-        return cls(None, total, counters, delays, link)
+        qprotect = {name: sample.qprotect[name] for name in QPROTECT_COUNTERS if name in sample.qprotect}
+        return cls(None, total, counters, delays, link, qprotect)
 
     @classmethod
     def between(cls, new: Sample, old: Sample, seconds: float) -> Optional[Interval]:
-        """None if a counter went back: the qdisc is another one than before."""
+        """None if a counter decreased, because then it is another qdisc."""
         counters = _whole({queue: counters_between(new.queues[queue].counters, old.queues[queue].counters)
                            for queue in QUEUES})
         sizes = {"bytes": 64, "packets": 64 if new.basic["packets"] >> 32 or old.basic["packets"] >> 32 else 32}
@@ -276,33 +301,36 @@ class Interval:
         total = _whole(grown)
         link = _whole({name: difference(new.link[name], old.link[name]) for name in LINK_COUNTERS
                        if name in new.link and name in old.link})
-        if counters is None or total is None or link is None or (old.level == "full") != (new.level == "full"):
+        qprotect = _whole({name: difference(new.qprotect[name], old.qprotect[name]) for name in QPROTECT_COUNTERS
+                           if name in new.qprotect and name in old.qprotect})
+        if counters is None or total is None or link is None or qprotect is None or (
+                (old.level == "full") != (new.level == "full")):
             return None
         delays = {queue: Delays.between(new.queues[queue], old.queues[queue]) for queue in QUEUES}
-        return cls(seconds, total, counters, delays, link)
+        return cls(seconds, total, counters, delays, link, qprotect)
 
     def rate(self, queue: Optional[str], name: str) -> Optional[float]:
-        """Growth of a counter per second, None if unknown; queue None: of the qdisc."""
+        """Growth of a counter per second, None if unknown; queue None: both queues."""
         value = (self.total if queue is None else self.counters[queue]).get(name)
         return value / self.seconds if value is not None and self.seconds else None
 
     def marked(self, queue: str) -> Optional[int]:
-        """Packets set to CE here."""
+        """Packets that dualpi2 marked CE."""
         return _sum(self.counters[queue], ["marked_" + marker for marker in MARKERS])
 
     def mark_share(self, queue: str) -> Optional[float]:
-        """Part of the forwarded packets that were set to CE here."""
+        """Share of the forwarded packets that dualpi2 marked CE."""
         return _share(self.marked(queue), self.counters[queue].get("forwarded"))
 
     def dropped(self, queue: str, ecn: Optional[str]) -> Optional[int]:
-        """Packets dropped that arrived with ECT ("ect") or without ("not_ect"); None as ecn: all."""
+        """Dropped packets that arrived with ECT or CE ("ect") or as Not-ECT ("not_ect"); ecn None: all."""
         found = self.counters[queue]
         if ecn:
             return _sum(found, [f"{ecn}_dropped_{cause}" for cause in DROP_CAUSES])
         return _sum(found, [f"{either}_dropped_{cause}" for either in ("ect", "not_ect") for cause in DROP_CAUSES])
 
     def arrived(self, queue: str, ecn: Optional[str]) -> Optional[int]:
-        """Packets that arrived with ECT ("ect", CE included) or without ("not_ect"); None as ecn: all."""
+        """Packets that arrived with ECT or CE ("ect") or as Not-ECT ("not_ect"); ecn None: all."""
         found = self.counters[queue]
         if ecn == "not_ect":
             return found.get("arrived_not_ect")
@@ -311,7 +339,7 @@ class Interval:
         return _sum(found, ["arrived_" + name for name in ARRIVALS])
 
     def drop_share(self, queue: str, ecn: Optional[str]) -> Optional[float]:
-        """Part of the arrived packets that was dropped; 1 at most, though a drop may be of an earlier arrival."""
+        """Dropped / arrived packets; at most 1, although a dropped packet may have arrived before the interval."""
         return _share(self.dropped(queue, ecn), self.arrived(queue, ecn))
 
 

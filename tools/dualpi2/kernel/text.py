@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Rates, times, counts and shares as text for a person. Numbers in, text out; "-" for None."""
+"""Rates, times, counts and shares as text; "-" for None."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def count(value: Optional[float], unit: str) -> str:
 
 
 def percent(share: Optional[float]) -> str:
-    """7.4 %, and 0.003 % where it is little"""
+    """7.4 %; small values with three decimals: 0.003 %"""
     if share is None:
         return "-"
     value = 100 * share
     if value in (0, 100):
         return f"{value:.0f} %"
-    # Never 100 % or 0 % of what is not all or nothing.
+    # 100 % and 0 % mean exactly all and nothing.
     if value >= 99.95:
         return "99.9 %"
     return f"{value:.1f} %" if value >= 9.95 else f"{value:.2f} %" if value >= 0.095 else f"{max(value, 0.001):.3f} %"

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is known of the qdiscs, as JSON and as words for the screen. Units end the names of JSON."""
+"""Statistics of the qdiscs as JSON and as text. The names of JSON end with their units; docs/JSON.md lists them."""
 
 from .. import version
 from ..kernel import stats
 from ..kernel.text import ago, bits, count, delay
+
+# Styles of the parts of a line.
+PLAIN, BOLD, DIM, WARN, BAD = "plain", "bold", "dim", "warn", "bad"
+ANSI = {BOLD: "1", DIM: "2", WARN: "33", BAD: "1;31"}
 
 PERCENTILES = (("p50", 50), ("p90", 90), ("p99", 99), ("p999", 99.9))
 
@@ -11,24 +15,36 @@ NONE_HERE = ("no dualpi2 in this network namespace; add one: tc qdisc add dev DE
              "(`ip link` lists the devices)")
 MISSING = {
     "full": "",
-    "basic": "no statistics of each queue: the loaded dualpi2 is Linux's own, which keeps none; "
-             "install dualpi2-dkms for them",
+    "basic": "no statistics per queue: the in-tree dualpi2 is loaded, which has none; install dualpi2-dkms for them",
     "none": "no statistics: the kernel sent none; load the module sch_dualpi2 of dualpi2-dkms",
 }
 
 
 def missing(sample):
-    """What the kernel does not tell and why, as a list of sentences."""
+    """Which statistics the kernel does not send and why, as a list of sentences."""
     return [MISSING[sample.level]] if MISSING[sample.level] else []
 
 
 def none_here(device, netns):
-    """The sentence for when there is nothing to show."""
+    """The message if there is no dualpi2."""
     if device:
         return f"no dualpi2 on {device}; add one: tc qdisc add dev {device} root dualpi2"
     if netns:
         return NONE_HERE.replace("this network namespace", f"network namespace {netns}")
     return NONE_HERE
+
+
+def width_of(line):
+    """Columns of a line."""
+    return sum(len(text) for text, _ in line)
+
+
+def as_text(lines, color=False):
+    """Lines of (text, style) as one string, with escape sequences for colours if wanted."""
+    def part(text, style):
+        return f"\033[{ANSI[style]}m{text}\033[0m" if color and style in ANSI and text.strip() else text
+
+    return "\n".join("".join(part(*one) for one in line).rstrip() for line in lines)
 
 
 # JSON
@@ -74,12 +90,13 @@ def _queue(entry, queue):
 
 
 def as_json(entries, unix_time):
-    """All that is known, for json.dumps()."""
+    """All statistics, for json.dumps()."""
     return {
         "version": version(),
         "time": unix_time,
         "qdiscs": [{
             "device": entry.device, "ifindex": entry.ifindex, "handle": entry.handle, "parent": entry.parent,
+            "name": entry.name,
             "level": entry.sample.level, "missing": missing(entry.sample),
             "interval_seconds": entry.interval.seconds if entry.interval else None,
             "total": entry.sample.basic,
@@ -90,6 +107,8 @@ def as_json(entries, unix_time):
                                                for name in ("drain_rate", "nqb_limit_bytes")})
             if entry.sample.link else None,
             "link_interval": entry.interval.link or None if entry.interval else None,
+            "qprotect": entry.sample.qprotect or None,
+            "qprotect_interval": entry.interval.qprotect or None if entry.interval else None,
             "state": dict(entry.sample.xstats, **{name: entry.sample.ext[name] for name in stats.QDISC_COUNTERS
                                                   if name in entry.sample.ext}),
             "queues": {stats.QUEUE_NAMES[queue]: _queue(entry, queue) for queue in stats.QUEUES},
@@ -100,14 +119,14 @@ def as_json(entries, unix_time):
 # Text
 
 def overload(sample, unix_time):
-    """One phrase on overload, and whether it is now; None if unknown."""
+    """One phrase on overload, None if unknown; and whether the qdisc is in overload now."""
     if not sample.overload:
         return None, False
     times = sample.overload.get("count", 0)
     lasted = sample.overload.get("duration_ns")
     if sample.overload.get("now"):
         since = "" if lasted is None else " for " + delay(lasted)
-        return f"OVERLOAD{since}, {times} in all", True
+        return f"OVERLOAD{since}, {times} in total", True
     if not times:
         return "never overloaded", False
     text = f"overloaded {times} {'time' if times == 1 else 'times'}"
@@ -119,7 +138,7 @@ def overload(sample, unix_time):
 
 
 def link(sample):
-    """Phrases on the shaper, the native marker and NQB, as far as they are known."""
+    """Phrases on the shaper, the native L4S marker and NQB; unknown values are left out."""
     found = sample.link
     phrases = []
     if found.get("drain_rate"):
@@ -136,14 +155,25 @@ def link(sample):
     return phrases
 
 
+def qprotect(sample):
+    """Phrases on queue protection; none if it is off or has not redirected a packet."""
+    found = sample.qprotect
+    if not found.get("redirected"):
+        return []
+    phrases = [f"redirected {count(found['redirected'], 'pkt')}"]
+    if found.get("sanctioned"):
+        phrases.append(f"{found['sanctioned']} {'flow' if found['sanctioned'] == 1 else 'flows'} under sanction")
+    return phrases
+
+
 SPARKS = " ▁▂▃▄▅▆▇█"
 SPARKS_ASCII = " .:-=+*#@"
 
 
 def sparkline(values, width, ascii_only=False):
-    """The newest values as bars, 0 at the bottom and the greatest at the top; a blank where there is none.
+    """The newest values as bars from 0 to their maximum, and a blank for None.
 
-    Returns the line and the greatest value or None.
+    Returns the line, and the maximum or None.
     """
     shown = list(values)[-width:] if width > 0 else []
     known = [value for value in shown if value is not None]

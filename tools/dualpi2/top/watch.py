@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Samples of all dualpi2, one after the other, and what lies between two of them."""
+"""Samples of all dualpi2 qdiscs, and the intervals between two successive ones."""
 
 import collections
 import time
@@ -7,25 +7,35 @@ import time
 from ..kernel import stats
 from ..kernel.netlink import handle_text
 from ..kernel.qdisc import Kernel
+from .names import Names
 
 HISTORY = 240
 
 
 class Entry:
-    """One dualpi2: the newest sample, the last interval or None, and the P99 of those before, oldest first."""
+    """One dualpi2: the newest sample, the last interval or None, and the P99 of all intervals, oldest first."""
 
-    def __init__(self, qdisc):
+    def __init__(self, qdisc, name=None):
         self.device = qdisc.device
         self.ifindex = qdisc.ifindex
         self.handle = handle_text(qdisc.handle)
         self.parent = handle_text(qdisc.parent)
+        self.name = name
         self.key = qdisc.key
         self.sample = qdisc.sample()
         self.interval = None
         self.history = {queue: collections.deque(maxlen=HISTORY) for queue in stats.QUEUES}
 
+    def title(self):
+        """Device, handle and parent."""
+        return f"{self.device} {self.handle} " + ("root" if self.parent == "root" else "in " + self.parent)
+
+    def label(self):
+        """The name of --names, else as short as it is unique on this machine; children of a default mq lack handles."""
+        return self.name or f"{self.device} " + (self.parent if self.handle == "0:" else self.handle)
+
     def follow(self, before, seconds):
-        """Take up from the entry of the sample before; False if that was another qdisc."""
+        """Continue the entry of the previous sample; False if that was another qdisc."""
         self.interval = stats.Interval.between(self.sample, before.sample, seconds)
         if self.interval is None:
             return False
@@ -37,21 +47,23 @@ class Entry:
 
 
 class Watch:
-    """All dualpi2 of a namespace or a device."""
+    """All dualpi2 qdiscs of a namespace or a device."""
 
-    def __init__(self, netns=None, device=None, kernel=None, clock=time.monotonic):
+    def __init__(self, netns=None, device=None, kernel=None, clock=time.monotonic, names=None):
         self.kernel = kernel or Kernel(netns)
         self.device = device
         self.clock = clock
+        self.names = names or Names()
         self.entries = []
         self.at = None
 
     def sample(self):
-        """Look anew; the entries in a steady order."""
+        """Read the statistics; entries in the order of devices, parents and handles."""
         ifindex = self.kernel.ifindex(self.device) if self.device else 0
         began = self.clock()
-        found = [Entry(qdisc) for qdisc in self.kernel.qdiscs(ifindex)]
-        # The middle of the dump is the best guess of when each was asked.
+        found = [Entry(qdisc, self.names.get(qdisc.device, handle_text(qdisc.handle)))
+                 for qdisc in self.kernel.qdiscs(ifindex)]
+        # The middle of the dump approximates the time at which each qdisc was read.
         at = (began + self.clock()) / 2
         known = {entry.key: entry for entry in self.entries}
         for entry in found:
@@ -62,7 +74,7 @@ class Watch:
         return self.entries
 
     def since_start(self):
-        """Have the intervals be those since each qdisc's beginning."""
+        """Set the intervals to the whole life of each qdisc."""
         for entry in self.entries:
             entry.interval = stats.Interval.since_start(entry.sample)
         return self.entries

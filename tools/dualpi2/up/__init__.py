@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""dualpi2 up, down and status.
+"""dualpi2 up, set, down, status and list.
 
-    arguments  rates and link layers as a person writes them: text in, numbers out
-    system     ip and tc, and what the kernel has now
-    state      what `dualpi2 up` did, in /run; what is to last, in /etc
-    commands   the steps of `up` and `down`, and the way back when one of them fails
+    arguments  rates, times and link layers: text in, numbers out
+    system     runs ip and tc, and parses what they print
+    state      the state in /run, and the saved configuration in /etc
+    commands   the steps of `up`, `set` and `down`, and how they are undone when one of them fails
     service    the systemd unit
-    status     what is set, and whether it is still so
+    status     the configuration of each device, and whether the kernel still has it
 """

@@ -1,42 +1,51 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The steps of `dualpi2 up` and `dualpi2 down`, and the way back when one of them fails.
+"""The steps of `dualpi2 up`, `set` and `down`, and how they are undone when one of them fails.
 
-A step is a line of ip or tc. All are decided before the first one runs, so that --dry-run prints them.
-What we make is known by marks of its own and not by the state file alone, which may be lost: handles of
-the root qdiscs, the pref of the filter, the alias of the ifb device.
+A step is a line of ip or tc. All steps are planned before the first one runs, so that --dry-run can print them.
+Objects that dualpi2 made are recognized by marks, because the state file may be lost: handles of the root qdiscs, the
+pref of the filter, the alias of the ifb device.
 
-What others have made:
-- a root qdisc that somebody chose is replaced with --replace only, by `tc qdisc replace`, which leaves the
-  old one if the new one is refused;
-- an ingress or clsact qdisc is shared, and then not removed by `down`;
-- filters in its ingress make us refuse: a redirection ends their way, before ours or after. --replace
-  deletes these filters, and leaves those of clsact's other side alone.
-- --replace touches these last of all, after dualpi2 was taken on a device of our own: what is gone cannot
-  be brought back, and is named if a later step fails.
+Objects of other tools:
+- --replace alone permits `up` to replace a root qdisc with a handle. `tc qdisc replace` leaves the old qdisc in place
+  if the kernel rejects the new one.
+- An ingress or clsact qdisc is shared, and `down` leaves it.
+- `up` fails if there are filters in the ingress: a redirection ends the classification of a packet, so one of the two
+  would never see it. --replace deletes these filters, and leaves the egress filters of clsact.
+- --replace does this after dualpi2 was accepted on an ifb device: it cannot be undone, and if a later step fails, the
+  error names what is gone.
 """
 
-import contextlib
-import os
 import re
 import shlex
 import signal
 import sys
 
 from .. import Trouble, version
+from ..kernel.qdisc import KINDS
+from ..parser import nearest
 from . import arguments, state, system
 
-# The second one is for a new qdisc in the place of ours. Both are below the numbers that the kernel gives.
+# The second one is for a new qdisc that replaces the first. The kernel assigns handles from 8001: on.
 HANDLES = ("d50:", "d51:")
 PREF = 3408
 ALIAS = "dualpi2 of "
 NAME_MAX = 15
 OLDEST = (2, 3)
-TOO_OLD = ("the dualpi2 in the kernel is not this project's, or too old for `bandwidth`; install dualpi2-dkms {0} and "
-           "unload the other: modprobe -r sch_dualpi2")
+TOO_OLD = ("the loaded module sch_dualpi2 is not this project's, or too old for `bandwidth`; install dualpi2-dkms {0} "
+           "and unload the loaded module: modprobe -r sch_dualpi2")
+OFF = "off"
+BOTH_OFF = "no direction is left to shape; to remove dualpi2, run: dualpi2 down {0}"
+# No device can have this name: tc parses the options before it looks for the device, and then stops.
+NO_DEVICE = "/"
 
 
 class Step:
-    """A line, the line that undoes it, the rate that a device must have after it, and what of others it ends."""
+    """A line of ip or tc.
+
+    undo    the line that undoes it
+    verify  (device, rate) that the kernel must show after it
+    ends    the object of another tool that it removes
+    """
 
     def __init__(self, do, undo=None, verify=None, ends=None):
         self.do = do
@@ -49,40 +58,49 @@ class Step:
 
 
 class Want:
-    """What a person asked for."""
+    """A configuration: text of the five values, and what they mean."""
 
     def __init__(self, download=None, upload=None, link=None, rtt=None, options=()):
         if not download and not upload:
-            raise Trouble("give --download RATE, --upload RATE or both", 2)
+            raise Trouble("neither --download RATE nor --upload RATE is given; give one or both", 2)
         self.text = {"DOWNLOAD": download, "UPLOAD": upload, "LINK": link, "RTT": rtt, "OPTIONS": shlex.join(options)}
-        if any('"' in text or not text.replace("\t", " ").isprintable() for text in self.text.values() if text):
-            raise Trouble("leave out quotation marks, line ends and what cannot be printed", 2)
+        for key, text in self.text.items():
+            bad = next((char for char in text or "" if char == '"' or not (char == "\t" or char.isprintable())), None)
+            if bad:
+                raise Trouble(f"{'after --' if key == 'OPTIONS' else '--' + key.lower()}: invalid character {bad!r} in "
+                              f"{text!r}; remove quotation marks and control characters", 2)
         self.download = arguments.rate(download, "--download") if download else None
         self.upload = arguments.rate(upload, "--upload") if upload else None
+        for key, found in (("DOWNLOAD", self.download), ("UPLOAD", self.upload)):
+            self.text[key] = found and found.text
         self.link = arguments.link(link)
-        self.rtt = arguments.rtt(rtt) if rtt else None
+        self.rtt = arguments.rtt(rtt) if rtt else []
         self.options = list(options)
+        self.hints = [found.hint for found in (self.download, self.upload) if found and found.hint]
         for name in ("bandwidth", "unlimited", "ingress", "egress"):
             if name in options:
-                raise Trouble(f"after --, leave out {name}: --download and --upload say it", 2)
+                raise Trouble(f"'{name}' must not stand after --; --download and --upload set it", 2)
+        for word in options:
+            if word.startswith("--"):
+                raise Trouble(f"'{word}' must not stand after --, where only options of tc are accepted; write it "
+                              "before --", 2)
 
-    def qdisc(self, ingress, fresh):
-        """Words for tc. One that is changed keeps what is not named: then defaults are named, too."""
-        found = ["dualpi2", "bandwidth", (self.download if ingress else self.upload).text]
+    def qdisc(self, ingress, fresh, kind="dualpi2"):
+        """Arguments for tc. A changed qdisc keeps options that are not named, so defaults are named for it."""
+        found = [kind, "bandwidth", (self.download if ingress else self.upload).text]
         if self.link.framing != "raw" or not fresh:
             found += self.link.tc()
         if ingress or not fresh:
             found.append("ingress" if ingress else "egress")
-        return found + (["max_rtt", self.rtt] if self.rtt else []) + self.options
+        return found + self.rtt + self.options
 
-
-def _named(options):
-    """The names among options: values begin with a digit."""
-    return {word for word in options if word[:1].isalpha()}
+    def named(self):
+        """Names of the options whose default is not sent by qdisc()."""
+        return {group[0] for group in arguments.by_name(self.rtt + self.options)}
 
 
 class Situation:
-    """A device and what of ours there is, whatever it is called now."""
+    """A device, also after it was renamed, and what dualpi2 made for it."""
 
     def __init__(self, name):
         self.notes = []
@@ -104,7 +122,7 @@ class Situation:
             if self.device:
                 self.notes.append(f"{name} is called {self.device.name} now")
         if self.device and self.state and self.state["ifindex"] != self.device.index:
-            # Another device came under that name: of what was made, only the ifb device is still there.
+            # Another device has the name now: only the ifb device is still there.
             self.state.update(clsact=False, egress=None)
         self.name = self.device.name if self.device else name
         self.names = [self.name, name, *(self.state or {}).get("was", [])]
@@ -121,18 +139,18 @@ class Situation:
         return None
 
     def _ifb(self):
-        ours = [device for device in self.devices if device.kind == "ifb" and device.alias.startswith(ALIAS)]
-        for device in ours:
+        own = [device for device in self.devices if device.kind == "ifb" and device.alias.startswith(ALIAS)]
+        for device in own:
             if self.state and device.index == self.state.get("ifb_index"):
                 return device
         others = [found.get("ifb_index") for found in self.states if found is not self.state]
-        for device in ours:
+        for device in own:
             if device.alias[len(ALIAS):] in self.names and device.index not in others:
                 return device
         return None
 
     def settle(self):
-        """Write down new names."""
+        """Save the new names of renamed devices."""
         for old in self.moved:
             state.forget(old)
         for found in self.states:
@@ -144,30 +162,44 @@ class Situation:
         for name in (f"dp2-{self.name}", f"dp2-{self.device.index}"):
             if len(name) <= NAME_MAX and name not in self.by_name:
                 return name
-        raise Trouble(f"a device dp2-{self.device.index} is there and not ours; remove it: ip link del "
-                      f"dp2-{self.device.index}")
+        raise Trouble(f"the name 'dp2-{self.device.index}' is in use by a device that dualpi2 did not create; remove "
+                      f"it: ip link del dp2-{self.device.index}")
 
 
-def _ours(qdisc):
-    return bool(qdisc) and qdisc["kind"] == "dualpi2" and qdisc["handle"] in HANDLES
+def _own(qdisc):
+    return bool(qdisc) and qdisc["kind"] in KINDS and qdisc["handle"] in HANDLES
+
+
+def running(here):
+    """The configuration of a device that dualpi2 has set up, {} if it has not."""
+    if here.state:
+        return dict(here.state.get("words", {}))
+    found = {}
+    for key, dev in (("UPLOAD", here.device and here.name), ("DOWNLOAD", here.ifb and here.ifb.name)):
+        root = system.root_qdisc(dev) if dev else None
+        if _own(root):
+            found[key] = f"{root.get('options', {}).get('bandwidth', 0) * 8}bit"
+    return found
 
 
 def _root_step(dev, root, want, ingress, old):
-    """The step that makes the root qdisc of a device what it shall be; `old` is the state before, if known."""
-    full = want.qdisc(ingress, False)
+    """The step that sets the root qdisc of a device; `old` is the state before, if known."""
+    # A dualpi2_mq that replaced the dualpi2 under its handle stays one.
+    kind = root["kind"] if _own(root) else "dualpi2"
+    full = want.qdisc(ingress, False, kind)
     verify = (dev, want.download if ingress else want.upload)
     at = ["dev", dev, "root", "handle"]
     before = (old or {}).get("ingress" if ingress else "egress")
-    if _ours(root):
-        handle = root["handle"]
+    if _own(root):
+        handle, before = root["handle"], before and [kind, *before[1:]]
         undo = ["tc", "qdisc", "replace", *at, handle, *before] if before else None
-        dropped = _named((old or {}).get("named", [])) - _named([*want.options, *(["max_rtt"] if want.rtt else [])])
+        dropped = set((old or {}).get("named", [])) - want.named()
         if before and not dropped:
             return Step(["tc", "qdisc", "change", *at, handle, *full], ["tc", "qdisc", "change", *at, handle, *before],
                         verify)
-        # Nobody knows what else was set: a new one, with nothing of it.
+        # Options that are no longer named have unknown values: create a new qdisc.
         other = HANDLES[1 - HANDLES.index(handle)]
-        return Step(["tc", "qdisc", "replace", *at, other, *want.qdisc(ingress, True)], undo, verify)
+        return Step(["tc", "qdisc", "replace", *at, other, *want.qdisc(ingress, True, kind)], undo, verify)
     verb = "replace" if root else "add"
     return Step(["tc", "qdisc", verb, *at, HANDLES[0], *want.qdisc(ingress, True)],
                 ["tc", "qdisc", "del", "dev", dev, "root"], verify, root and f"the qdisc {_name(root)}")
@@ -184,12 +216,12 @@ def _redirect(dev, ifb):
 
 
 def ingress_filters(here, ifb):
-    """(is our filter there, is an outdated one of ours there, the others) of the device's ingress."""
+    """(has the filter of dualpi2, has an outdated filter of dualpi2, other filters) of the device's ingress."""
     mine = stale = False
     others = []
     for pref, kind, targets in system.filters(here.name, system.CLSACT_INGRESS):
         if pref == PREF and kind in ("matchall", "u32") and not set(targets) - {ifb} & set(here.by_name):
-            # Its device may be gone.
+            # The device of an outdated filter may be gone.
             mine = mine or targets == [ifb]
             stale = stale or targets != [ifb]
         else:
@@ -198,23 +230,24 @@ def ingress_filters(here, ifb):
 
 
 def check_device(here, name, booting):
-    """Is it one that we can work on?"""
+    """Raise Trouble if dualpi2 cannot shape the device."""
     device = here.device
     if not device:
-        raise Gone(f"there is no device {name}; `ip link` lists them")
+        raise Gone(f"there is no device '{name}'{nearest(name, here.by_name)}; list devices with: ip link")
     if device.loopback:
-        raise Trouble(f"{device.name} is the loopback, which has no queue; name the device towards the Internet")
+        raise Trouble(f"'{device.name}' is the loopback device, which has no queue; name the device towards the "
+                      "Internet")
     if device.alias.startswith(ALIAS) and device.kind == "ifb":
-        raise Trouble(f"{device.name} is part of what dualpi2 did; name the device itself: {device.alias[len(ALIAS):]}")
+        raise Trouble(f"'{device.name}' was created by dualpi2; name the device itself: {device.alias[len(ALIAS):]}")
     if not device.up and not booting:
-        raise Trouble(f"{device.name} is down; run: ip link set {device.name} up")
+        raise Trouble(f"'{device.name}' is down; run: ip link set {device.name} up")
 
 
 def plan_up(here, want, may_replace):
-    """The steps, and what they take from others."""
+    """(steps, whether dualpi2 makes clsact, name of the ifb device)."""
     dev, old, steps, taken = here.name, here.state, [], []
     root = system.root_qdisc(dev)
-    if want.upload and root and not _ours(root):
+    if want.upload and root and not _own(root):
         taken.append(f"the root qdisc {_name(root)}")
     steps_others, steps_last = [], []
     clsact, ifb = bool(old and old.get("clsact")), here.ifb.name if here.ifb else None
@@ -226,8 +259,8 @@ def plan_up(here, want, may_replace):
             steps.append(Step(["ip", "link", "add", "name", ifb, "type", "ifb"], ["ip", "link", "del", "dev", ifb]))
         if not here.ifb or not here.ifb.up or here.ifb.alias != ALIAS + dev:
             steps.append(Step(["ip", "link", "set", "dev", ifb, "alias", ALIAS + dev, "up"]))
-        below = system.root_qdisc(ifb) if here.ifb else None
-        steps.append(_root_step(ifb, below, want, True, old))
+        ifb_root = system.root_qdisc(ifb) if here.ifb else None
+        steps.append(_root_step(ifb, ifb_root, want, True, old))
         if not ingress:
             steps.append(Step(["tc", "qdisc", "add", "dev", dev, "clsact"],
                               ["tc", "qdisc", "del", "dev", dev, "clsact"]))
@@ -246,31 +279,40 @@ def plan_up(here, want, may_replace):
     steps += steps_others
     if want.upload:
         steps.append(_root_step(dev, root, want, False, old))
-    elif _ours(root):
+    elif _own(root):
         steps_last.append(Step(["tc", "qdisc", "del", "dev", dev, "root"]))
     if taken and not may_replace:
         raise Taken(dev, taken)
     return steps + steps_last, clsact, ifb if want.download else None
 
 
+def not_set_up(here, name):
+    """Trouble: there is no configuration of this device, neither running nor saved."""
+    if not here.device:
+        return Gone(f"there is no device '{name}'{nearest(name, here.by_name)}; list devices with: ip link")
+    known = [found["device"] for found in here.states]
+    return Trouble(f"dualpi2 is not set up on '{name}'{nearest(name, known)}; set it up with: dualpi2 up {name} "
+                   "--download RATE --upload RATE")
+
+
 class Gone(Trouble):
-    """There is no such device."""
+    """The device does not exist."""
 
 
 class Taken(Trouble):
-    """Something of others is in the way."""
+    """Another tool has attached a qdisc or filters."""
 
     def __init__(self, dev, taken):
-        super().__init__(f"{dev} has {' and '.join(taken)}, which somebody else chose; add --replace to put dualpi2 in "
-                         "the place")
+        super().__init__(f"{dev} has {' and '.join(taken)}, attached by another tool; add --replace to replace it "
+                         "with dualpi2")
 
 
 def _ingress_away(here, mine, others, ingress):
-    """Steps that remove our ingress part."""
+    """Steps that remove the ingress part of dualpi2."""
     steps, dev = [], here.name
     if mine:
         steps.append(_redirect(dev, "").undo)
-    # Without a state nobody knows who made it: an empty one does nothing, so that it may go.
+    # Without a state file, the origin of clsact is unknown; an empty one has no effect and can be removed.
     made = here.state.get("clsact") if here.state else here.ifb is not None
     if ingress and made and not others and not (ingress == "clsact" and system.filters(dev, system.CLSACT_EGRESS)):
         steps.append(["tc", "qdisc", "del", "dev", dev, ingress])
@@ -280,7 +322,7 @@ def _ingress_away(here, mine, others, ingress):
 
 
 def plan_down(here):
-    """The steps that leave nothing of ours."""
+    """The steps that remove all that dualpi2 made."""
     steps = []
     if here.device:
         ingress = system.ingress_qdisc(here.name)
@@ -288,75 +330,75 @@ def plan_down(here):
                                (False, False, []))
         steps = _ingress_away(here, mine or stale, others, ingress)
         root = system.root_qdisc(here.name)
-        if _ours(root):
+        if _own(root):
             steps.append(Step(["tc", "qdisc", "del", "dev", here.name, "root"]))
         elif root and here.state and here.state.get("egress"):
-            here.notes.append(f"{here.name} has {_name(root)} at its root, which is not ours: left")
+            here.notes.append(f"{here.name}: root qdisc {_name(root)} is not from dualpi2 and stays")
     elif here.ifb:
         steps = [Step(["ip", "link", "del", "dev", here.ifb.name])]
     return steps
 
 
 def explain(failed):
-    """A failed line, for a person."""
-    said, line = failed.said, shlex.join(failed.words)
+    """One sentence for a failed line: what failed and what to do."""
+    said, line = failed.said, shlex.join(failed.command)
     if 'Unknown qdisc "dualpi2"' in said or 'What is "' in said:
         return _tc_trouble("" if "Unknown" in said else "other")
-    if failed.words[:3] == ["ip", "link", "add"] and ("Unknown device type" in said or "not supported" in said):
-        return ("the kernel has no ifb, which --download needs; load it (modprobe ifb) or install it (OpenWrt: "
-                "kmod-ifb), or leave --download out")
-    if "dualpi2" in failed.words and ("kind is unknown" in said or "No such file or directory" in said or
+    if failed.command[:3] == ["ip", "link", "add"] and ("Unknown device type" in said or "not supported" in said):
+        return ("the kernel has no ifb device, which --download needs; load it (modprobe ifb), install it (OpenWrt: "
+                "kmod-ifb), or use --download off")
+    if "dualpi2" in failed.command and ("kind is unknown" in said or "No such file or directory" in said or
                                       "qdisc not found" in said):
         return ("the kernel has no dualpi2; install the module (Debian: apt install dualpi2-dkms) and run: modprobe "
                 "sch_dualpi2")
-    if "mirred" in failed.words and "No such file or directory" in said:
-        return "the kernel lacks matchall, u32 or mirred; install its other modules (OpenWrt: kmod-sched-core)"
+    if "mirred" in failed.command and "No such file or directory" in said:
+        return "the kernel has no matchall, u32 or mirred; install its extra modules (OpenWrt: kmod-sched-core)"
     if "not permitted" in said:
-        return "the kernel does not permit it; run as root, with CAP_NET_ADMIN"
+        return f"`{line}` is not permitted; run it as root, with CAP_NET_ADMIN"
     return f"`{line}` failed: {said}"
 
 
 def _tc_trouble(knows):
     if knows == "other":
-        return ("tc knows a dualpi2 without `bandwidth`: iproute2's own or an old plugin; install the package "
+        return ("tc has a dualpi2 without `bandwidth`, from iproute2 or from an old plugin; install the package "
                 "dualpi2-tools, or run: make install")
     return ("tc does not know dualpi2; install the package dualpi2-tools, or set TC_LIB_DIR to the directory of "
             "q_dualpi2.so")
 
 
 def _run(step):
-    """Run a step, and the older way where there is no matchall."""
+    """Run a step, with u32 where there is no matchall."""
     try:
-        system.run(step.do)
+        system.change(step.do)
     except system.Failed as failed:
         if "matchall" not in step.do:
             raise
         at = step.do.index("matchall")
         older = [*step.do[:at], "u32", "match", "u32", "0", "0", *step.do[at + 1:]]
         try:
-            system.run(older)
+            system.change(older)
         except system.Failed:
             raise failed from None
 
 
 def _undo(done):
-    """The way back; what of others is gone after it."""
+    """Undo steps; returns the names of what other tools had attached and is gone."""
     ended = []
     for step in reversed(done):
         try:
-            if step.verify and step.undo and "del" in step.undo and not _ours(system.root_qdisc(step.verify[0])):
-                # Interrupted before it took effect: the old one is still there.
+            if step.verify and step.undo and "del" in step.undo and not _own(system.root_qdisc(step.verify[0])):
+                # Interrupted before the line took effect: the old qdisc is still there.
                 continue
             ended += [step.ends] if step.ends else []
             if step.undo:
-                system.run(step.undo)
+                system.change(step.undo)
         except (system.Failed, Trouble) as error:
-            print(f"dualpi2: cannot undo a step, if it was done: `{shlex.join(step.undo)}`: {error}", file=sys.stderr)
+            print(f"dualpi2: cannot undo `{step}` with `{shlex.join(step.undo)}`: {error}", file=sys.stderr)
     return ended
 
 
 def _verify(dev, rate):
-    """Has the kernel taken the rate? One that does not know it says nothing."""
+    """Raise Trouble if the kernel does not show the rate: a module without `bandwidth` ignores it."""
     root = system.root_qdisc(dev)
     shown = (root or {}).get("options", {}).get("bandwidth")
     if not isinstance(shown, int) or abs(shown - rate.bytes_s) > 1:
@@ -364,11 +406,11 @@ def _verify(dev, rate):
 
 
 def execute(steps, finish):
-    """All of the steps and what finishes them, or nothing."""
+    """Run all steps, then finish(); if one fails, undo those before it."""
     done = []
     try:
         for step in steps:
-            # First, because whoever interrupts does not say whether it took effect.
+            # Before the line runs, because an interrupt does not tell whether the line took effect.
             done.append(step)
             try:
                 _run(step)
@@ -379,7 +421,7 @@ def execute(steps, finish):
                 _verify(*step.verify)
         finish()
     except BaseException as error:
-        # Also when somebody interrupts, and then not a second time.
+        # Also after an interrupt. A second one must not end the undo.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         ended = _undo(done)
@@ -392,41 +434,58 @@ def execute(steps, finish):
         raise
 
 
+def check_options(want, lenient=False):
+    """Have tc parse the options after --. Nothing is sent to the kernel; returns notes."""
+    if not want.options:
+        return []
+    try:
+        system.run(["tc", "qdisc", "add", "dev", NO_DEVICE, "root", *want.qdisc(not want.upload, False)])
+    except system.Failed as failed:
+        if "Cannot find device" in failed.said:
+            return []
+        if lenient and "dualpi2:" not in failed.said:
+            return [f"the options after -- are not checked: {explain(failed)}"]
+        # Some versions of tc print all options after this.
+        said = re.split(r"; expected one of:|Usage:", failed.said)[0].strip() or failed.said
+        raise Trouble(f"'{shlex.join(want.options)}' after --: {said}; see: tc qdisc add dualpi2 help", 2) from failed
+    return []
+
+
 def ready():
-    """What must be there before anything is changed."""
+    """Check tc and the module before anything is changed."""
     knows = system.tc_knows()
-    if knows != "ours":
+    if knows != "plugin":
         raise Trouble(_tc_trouble(knows))
-    if os.path.exists("/sys/module/sch_dualpi2"):
-        found = None
-        with contextlib.suppress(OSError), open("/sys/module/sch_dualpi2/version", encoding="ascii") as file:
-            found = re.match(r"(\d+)\.(\d+)", file.read())
+    loaded = system.module_version()
+    if loaded is not None:
+        found = re.match(r"(\d+)\.(\d+)", loaded)
         if not found or tuple(map(int, found.groups())) < OLDEST:
             raise Trouble(TOO_OLD.format(version()))
 
 
 def _try(here, want):
-    """Is it taken on a device of our own? Before something of others goes; without ifb it remains a guess."""
+    """Add the qdisc to a temporary ifb device, before that of another tool is replaced. Without ifb, no check."""
     dev = here.ifb_name()
     try:
-        system.run(["ip", "link", "add", "name", dev, "type", "ifb"])
+        system.change(["ip", "link", "add", "name", dev, "type", "ifb"])
     except system.Failed:
         return
     try:
         step = _root_step(dev, None, want, False, None)
         execute([Step(step.do, None, step.verify)], lambda: None)
     finally:
-        system.run(["ip", "link", "del", "dev", dev])
+        system.change(["ip", "link", "del", "dev", dev])
 
 
 def up(name, want, may_replace=False, booting=False, dry_run=False):
-    """Set a device up; (the lines, notes). The caller has the lock unless it is a dry run."""
+    """Set up a device; returns (steps, notes). The caller holds the lock, except for a dry run."""
     here = Situation(name)
     check_device(here, name, booting)
     steps, clsact, ifb = plan_up(here, want, may_replace)
     if dry_run:
-        return steps, here.notes
+        return steps, here.notes + check_options(want, lenient=True)
     ready()
+    check_options(want)
     here.settle()
     if not want.download and any(step.ends for step in steps):
         _try(here, want)
@@ -439,7 +498,7 @@ def _remember(here, want, clsact, ifb):
     state.save({
         "device": here.name, "ifindex": here.device.index, "was": (here.state or {}).get("was", []),
         "ifb": ifb, "ifb_index": index, "clsact": clsact,
-        "named": sorted(_named([*want.options, *(["max_rtt"] if want.rtt else [])])),
+        "named": sorted(want.named()),
         "egress": want.qdisc(False, False) if want.upload else None,
         "ingress": want.qdisc(True, False) if want.download else None,
         "words": {key: value for key, value in want.text.items() if value},
@@ -447,22 +506,22 @@ def _remember(here, want, clsact, ifb):
 
 
 def down(name, dry_run=False):
-    """Remove what is ours; (the lines, notes)."""
+    """Remove what dualpi2 made; returns (steps, notes)."""
     here = Situation(name)
     steps = plan_down(here)
     if not here.device and not here.state and not steps:
-        raise Gone(f"there is no device {name}, and nothing of dualpi2 for one of that name")
+        raise Gone(f"there is no device '{name}'{nearest(name, here.by_name)}; list devices with: ip link")
     if dry_run:
         return steps, here.notes
     here.settle()
     failures = []
     for step in steps:
         try:
-            system.run(step.do)
+            system.change(step.do)
         except system.Failed as failed:
             failures.append(explain(failed))
     if failures:
-        raise Trouble(f"{failures[0]}; then run again: dualpi2 down {name}")
+        raise Trouble(f"{failures[0]}; repair that and run again: dualpi2 down {name}")
     if here.state:
         state.forget(here.state["device"])
     return steps, here.notes

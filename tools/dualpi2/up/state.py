@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What `dualpi2 up` did to each device, in /run; and what is to last, in /etc. Files only."""
+"""The state of each device in /run, and its saved configuration in /etc. Reads and writes files only."""
 
 import contextlib
 import fcntl
@@ -19,7 +19,7 @@ KEYS = ("DOWNLOAD", "UPLOAD", "LINK", "RTT", "OPTIONS", "REPLACE")
 
 
 def _directory():
-    """Each network namespace has its own: names and numbers of devices mean nothing elsewhere."""
+    """Each network namespace has its own directory, because names and indices of devices are its own."""
     here = os.stat("/proc/self/ns/net").st_ino
     try:
         first = os.stat("/proc/1/ns/net").st_ino
@@ -27,7 +27,7 @@ def _directory():
         first = here
     if here == first:
         return RUN
-    # The number of one that is gone is used again; its cookie (Linux 5.14) is not.
+    # The kernel reuses the inode number of a deleted namespace, but not its cookie (Linux 5.14).
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
         here = "c" + str(int.from_bytes(one.getsockopt(socket.SOL_SOCKET, SO_NETNS_COOKIE, 8), sys.byteorder))
     return os.path.join(RUN, f"netns-{here}")
@@ -41,7 +41,7 @@ def _tidy(directory):
 
 @contextlib.contextmanager
 def lock():
-    """One `up` or `down` at a time. The directory is the lock: nothing else is left behind."""
+    """One `up`, `set` or `down` at a time. The directory is the lock, so that no lock file is left."""
     while True:
         try:
             os.makedirs(RUN, mode=0o755, exist_ok=True)
@@ -49,14 +49,14 @@ def lock():
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise Trouble(f"cannot write to {error.filename} ({error.strerror}); run as root") from error
+            raise Trouble(f"cannot write to '{error.filename}': {error.strerror}; run it as root") from error
         fcntl.flock(handle, fcntl.LOCK_EX)
         try:
             if os.fstat(handle).st_ino == os.stat(RUN).st_ino:
                 break
         except FileNotFoundError:
             pass
-        # Whoever had it removed it.
+        # The process that held the lock has removed the directory.
         os.close(handle)
     try:
         yield
@@ -66,22 +66,22 @@ def lock():
 
 
 def load_all():
-    """Every state of this namespace."""
+    """All states of this network namespace."""
     found = []
     for path in sorted(glob.glob(os.path.join(glob.escape(_directory()), "*.json"))):
         try:
             with open(path, encoding="utf-8") as file:
                 state = json.load(file)
             if not isinstance(state.get("device"), str) or not isinstance(state.get("ifindex"), int):
-                raise ValueError("no device in it")
+                raise ValueError("it names no device")
         except (OSError, ValueError, AttributeError) as error:
-            raise Trouble(f"{path} cannot be read ({error}); delete it and run again") from error
+            raise Trouble(f"cannot read '{path}': {error}; delete it and run the command again") from error
         found.append(state)
     return found
 
 
 def save(state):
-    """All of it or nothing."""
+    """Replace the file in one step."""
     directory = _directory()
     os.makedirs(directory, mode=0o755, exist_ok=True)
     path = os.path.join(directory, state["device"] + ".json")
@@ -92,7 +92,7 @@ def save(state):
 
 
 def forget(device):
-    """No state of that device."""
+    """Delete the state of a device."""
     directory = _directory()
     with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(directory, device + ".json"))
@@ -100,19 +100,19 @@ def forget(device):
 
 
 def config_path(device):
-    """Where the words are that shall be used at boot."""
+    """Path of the saved configuration, which is applied at boot."""
     return os.path.join(ETC, device + ".conf")
 
 
-def save_config(device, words):
-    """Write them."""
-    text = (f"# What dualpi2@.service does for {device}; see dualpi2(8). After an edit: dualpi2 up --from-config "
-            f"{device}\n")
-    write_config(device, (text + "".join(f'{key}="{words[key]}"\n' for key in KEYS if words.get(key))).encode())
+def save_config(device, values):
+    """Save a configuration."""
+    text = (f"# Configuration of dualpi2@.service for {device}, see dualpi2(8). After an edit, run: dualpi2 up "
+            f"{device} --from-config\n")
+    write_config(device, (text + "".join(f'{key}="{values[key]}"\n' for key in KEYS if values.get(key))).encode())
 
 
 def write_config(device, content):
-    """All of it or nothing."""
+    """Replace the file in one step."""
     path = config_path(device)
     try:
         os.makedirs(ETC, mode=0o755, exist_ok=True)
@@ -122,11 +122,11 @@ def write_config(device, content):
     except OSError as error:
         with contextlib.suppress(OSError):
             os.unlink(path + ".new")
-        raise Trouble(f"cannot write {path} ({error.strerror}); is /etc read-only or full?") from error
+        raise Trouble(f"cannot write '{path}': {error.strerror}; check that {ETC} is writable and not full") from error
 
 
 def read_config(device):
-    """As it is, None if there is none."""
+    """Bytes of the saved configuration, None if there is none."""
     try:
         with open(config_path(device), "rb") as file:
             return file.read()
@@ -135,29 +135,30 @@ def read_config(device):
 
 
 def load_config(device):
-    """Read them, as a person may have edited them."""
+    """The saved configuration as a dict of KEYS."""
     path, found = config_path(device), {}
     try:
         with open(path, encoding="utf-8") as file:
             lines = file.read().split("\n")
     except UnicodeDecodeError as error:
-        raise Trouble(f"{path} has bytes that are no text; write it anew") from error
+        raise Trouble(f"{path}: not valid UTF-8; restore or delete it") from error
     except OSError as error:
-        raise Trouble(f"cannot read {path} ({error.strerror}); make it with: dualpi2 up {device} --download RATE "
+        raise Trouble(f"cannot read '{path}': {error.strerror}; create it with: dualpi2 up {device} --download RATE "
                       "--upload RATE --persist") from error
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = re.fullmatch(r"""\s*([A-Z]+)=("([^"]*)"|'([^']*)'|[^\s"']*)\s*""", line)
         if not match or match.group(1) not in KEYS:
-            raise Trouble(f"{path}, line {number}: '{line.strip()}' is none of {', '.join(KEYS)} with =\"VALUE\"")
+            raise Trouble(f"{path}, line {number}: '{line.strip()}' is invalid; write KEY=\"VALUE\", with a key of "
+                          f"{', '.join(KEYS)}")
         bare = match.group(2)
         found[match.group(1)] = bare[1:-1] if bare[:1] in ("'", '"') else bare
     return found
 
 
 def forget_config(device):
-    """Nothing lasts."""
+    """Delete the saved configuration."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(config_path(device))
     with contextlib.suppress(OSError):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What is set on each device, and whether it is still so. Reads only."""
+"""The configuration of each device, and whether the kernel still has it. Reads only."""
 
 import os
 import shlex
 
-from .. import Trouble
+from ..kernel.qdisc import KINDS
 from . import commands, service, state, system
 
 
@@ -15,7 +15,7 @@ def _side(dev, rate):
     found = {"rate": rate, "device": dev, "ok": False, "why": ""}
     if not root:
         found["why"] = f"no qdisc on {dev}"
-    elif root["kind"] != "dualpi2" or root["handle"] not in commands.HANDLES:
+    elif root["kind"] not in KINDS or root["handle"] not in commands.HANDLES:
         found["why"] = f"{root['kind']} {root['handle']} is on {dev}"
     else:
         found["ok"] = True
@@ -23,15 +23,14 @@ def _side(dev, rate):
 
 
 def collect(device=None):
-    """Each device that `up` was used on, as a dict."""
+    """A dict for each device that is set up or has a saved configuration."""
     names = sorted({found["device"] for found in commands.Situation("lo").states})
     if os.path.isdir(state.ETC):
         names += sorted({name[:-5] for name in os.listdir(state.ETC) if name.endswith(".conf")} - set(names))
     if device:
         here = commands.Situation(device)
         if here.name not in names and not here.state:
-            raise Trouble(f"nothing of dualpi2 is set on {device}; set it with: dualpi2 up {device} --download RATE "
-                          "--upload RATE")
+            raise commands.not_set_up(here, device)
         names = [here.name]
     return [_one(name) for name in names]
 
@@ -39,9 +38,9 @@ def collect(device=None):
 def _one(name):
     here = commands.Situation(name)
     known = here.state or {}
-    words = known.get("words", {})
-    found = {"device": name, "present": here.device is not None, "link": words.get("LINK"), "rtt": words.get("RTT"),
-             "options": words.get("OPTIONS"), "at_boot": service.enabled(name),
+    values = known.get("words", {})
+    found = {"device": name, "present": here.device is not None, "link": values.get("LINK"), "rtt": values.get("RTT"),
+             "options": values.get("OPTIONS"), "at_boot": service.enabled(name),
              "waits": False, "upload": None, "download": None, "problems": []}
     config = os.path.exists(state.config_path(name))
     if not here.device and not here.state and config:
@@ -49,34 +48,36 @@ def _one(name):
     elif not here.device:
         found["problems"].append("the device is gone")
     elif not known:
-        found["problems"].append("not set now")
+        found["problems"].append("not set up")
     else:
-        found["upload"] = _side(name, words.get("UPLOAD"))
+        found["upload"] = _side(name, values.get("UPLOAD"))
         ifb = here.ifb.name if here.ifb else known.get("ifb")
-        found["download"] = _side(ifb, words.get("DOWNLOAD"))
+        found["download"] = _side(ifb, values.get("DOWNLOAD"))
         if found["download"] and not here.ifb:
             found["download"].update(ok=False, why=f"the device {known.get('ifb')} is gone")
         elif found["download"]:
             if not (system.ingress_qdisc(name) and commands.ingress_filters(here, ifb)[0]):
-                found["download"].update(ok=False, why=f"the filter of {name} that leads there is gone")
+                found["download"].update(ok=False, why=f"the filter on {name} that redirects to {ifb} is gone")
         found["problems"] += [f"{side}: {found[side]['why']}" for side in ("upload", "download")
                               if found[side] and not found[side]["ok"]]
+    # "mend" is the older key.
     quoted = shlex.quote(name)
     if here.device:
-        found["mend"] = f"dualpi2 up {quoted} " + ("--from-config" if config else _again(words))
+        found["mend"] = f"dualpi2 up {quoted} " + ("--from-config" if config else _again(values))
     else:
         found["mend"] = f"dualpi2 down {quoted}" + (" --keep-config" if config else "")
+    found["fix"] = found["mend"]
     return found
 
 
-def _again(words):
-    text = [f"--{key.lower()} {shlex.quote(words[key])}" for key in ("DOWNLOAD", "UPLOAD", "RTT", "LINK")
-            if words.get(key)]
-    return " ".join(text) + (f" -- {words['OPTIONS']}" if words.get("OPTIONS") else "")
+def _again(values):
+    text = [f"--{key.lower()} {shlex.quote(values[key])}" for key in ("DOWNLOAD", "UPLOAD", "RTT", "LINK")
+            if values.get(key)]
+    return " ".join(text) + (f" -- {values['OPTIONS']}" if values.get("OPTIONS") else "")
 
 
 def text(found):
-    """One device in a line, and one for what is wrong."""
+    """One line for a device; a second one for problems, and a third one with the command that fixes them."""
     sides = [f"{side} {found[side]['rate']}" + (f" ({found[side]['device']})" if side == "download" else "")
              for side in ("upload", "download") if found[side]]
     parts = [" ".join(sides)] if sides else []
@@ -85,5 +86,16 @@ def text(found):
     parts += ["at each boot"] if found["at_boot"] else []
     line = f"{found['device']}: " + ", ".join(parts) if parts else found["device"] + ":"
     if found["problems"]:
-        line += f"\n{found['device']}: {'; '.join(found['problems'])}; mend it with: {found['mend']}"
+        line += f"\nfault {found['device']}: {'; '.join(found['problems'])}\n  fix: {found['fix']}"
     return line
+
+
+def table(all_found):
+    """One line for each device, with a heading."""
+    rows = [("DEVICE", "UPLOAD", "DOWNLOAD", "AT BOOT", "STATE")]
+    for found in all_found:
+        rates = [(found[side] or {}).get("rate", "-") for side in ("upload", "download")]
+        what = "fault" if found["problems"] else "waits for the device" if found["waits"] else "ok"
+        rows.append((found["device"], *rates, "yes" if found["at_boot"] else "no", what))
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return "".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() + "\n" for row in rows)

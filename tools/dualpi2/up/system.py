@@ -1,65 +1,76 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""ip and tc: what they say of the kernel now, and running one line of theirs. Nothing is decided here.
+"""Runs ip and tc, and parses what they print. Decides nothing.
 
-All is asked of this network namespace by netlink; /sys may be that of another one.
+Reads devices and qdiscs by netlink only: /sys may belong to another network namespace.
 """
 
 import json
 import os
 import re
 import shutil
+import shlex
 import subprocess
+import sys
 
 from .. import Trouble
 
 CLSACT_INGRESS, CLSACT_EGRESS = "ingress", "egress"
+# Set by -v: print each line that changes something, before it runs.
+verbose = False
 
 
 class Failed(Exception):
-    """A line of ip or tc that failed, with what it said."""
+    """A line of ip or tc that failed, with its message."""
 
-    def __init__(self, words, said):
+    def __init__(self, command, said):
         super().__init__(said)
-        self.words = words
+        self.command = command
         self.said = said
 
 
 class Unreadable(Trouble):
-    """It is no JSON."""
+    """The output is not JSON."""
 
 
 def _program(name):
     path = shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
     if not path:
-        raise Trouble(f"there is no command {name} here; install it (Debian: apt install iproute2, "
-                      "Fedora: dnf install iproute iproute-tc)")
+        raise Trouble(f"command '{name}' not found; install it (Debian: apt install iproute2, Fedora: dnf install "
+                      "iproute iproute-tc)")
     return path
 
 
-def run(words):
-    """Run a line that begins with ip or tc; what it printed."""
-    done = subprocess.run([_program(words[0]), *words[1:]], text=True, errors="replace", capture_output=True,
+def run(command):
+    """Run a line of ip or tc; returns what it printed."""
+    done = subprocess.run([_program(command[0]), *command[1:]], text=True, errors="replace", capture_output=True,
                           stdin=subprocess.DEVNULL, check=False)
     if done.returncode:
-        raise Failed(words, " ".join((done.stderr.strip() or done.stdout.strip() or "no reason given").split()))
+        raise Failed(command, " ".join((done.stderr.strip() or done.stdout.strip() or "no reason given").split()))
     return done.stdout
 
 
-def _json(words):
+def change(command):
+    """Run a line of ip or tc that changes something."""
+    if verbose:
+        print("+ " + shlex.join(command), file=sys.stderr, flush=True)
+    return run(command)
+
+
+def _json(command):
     try:
-        text = run(words)
+        text = run(command)
     except Failed as failed:
         if "Cannot find device" in failed.said or "does not exist" in failed.said:
             return []
-        raise Trouble(f"cannot ask the kernel: `{' '.join(words)}` said: {failed.said}") from failed
+        raise Trouble(f"`{' '.join(command)}` failed: {failed.said}; run it to see whether iproute2 works") from failed
     try:
         return [item for item in json.loads(text or "[]") if item]
     except ValueError as error:
-        raise Unreadable(f"cannot read what `{' '.join(words)}` printed; update iproute2") from error
+        raise Unreadable(f"`{' '.join(command)}` printed invalid JSON; update iproute2") from error
 
 
 class Device:
-    """A network device as it is now."""
+    """A network device."""
 
     def __init__(self, found):
         self.name = found["ifname"]
@@ -72,23 +83,23 @@ class Device:
 
 
 def devices():
-    """Every device of this namespace."""
+    """All devices of this network namespace."""
     return [Device(found) for found in _json(["ip", "-details", "-json", "link", "show"]) if "ifname" in found]
 
 
 def qdiscs(dev):
-    """Every qdisc of a device, as tc says it."""
-    words = ["tc", "-json", "qdisc", "show", "dev", dev]
+    """All qdiscs of a device, as tc prints them."""
+    command = ["tc", "-json", "qdisc", "show", "dev", dev]
     try:
-        return _json(words)
+        return _json(command)
     except Unreadable:
-        # tc of iproute2 5.10 does not know how to say hfsc's options in JSON. Ours never stands beside that.
-        lines = re.findall(r"^qdisc (\S+) (\S+) (root)?", run([words[0], *words[2:]]), re.M)
+        # iproute2 5.10 prints hfsc's options as text. dualpi2 is never on the same device.
+        lines = re.findall(r"^qdisc (\S+) (\S+) (root)?", run([command[0], *command[2:]]), re.M)
         return [{"kind": kind, "handle": handle, "root": bool(root)} for kind, handle, root in lines]
 
 
 def root_qdisc(dev):
-    """The qdisc at the root, None if it is the kernel's own choice, which has no handle."""
+    """The root qdisc, None if it is the default qdisc, which has no handle."""
     for qdisc in qdiscs(dev):
         if qdisc.get("root") and qdisc.get("handle", "0:") != "0:":
             return qdisc
@@ -104,15 +115,15 @@ def ingress_qdisc(dev):
 
 
 def filters(dev, side):
-    """(pref, kind, devices that it sends to) of each filter on a side of clsact."""
+    """(pref, kind, devices that it redirects to) of each filter on a side of clsact."""
     found = {}
-    words = ["tc", "-json", "filter", "show", "dev", dev, side]
+    command = ["tc", "-json", "filter", "show", "dev", dev, side]
     try:
-        items = _json(words)
+        items = _json(command)
     except Unreadable:
-        # tc of iproute2 5.10 with u32.
+        # iproute2 5.10 prints u32 as text.
         items = []
-        for line in run([words[0], *words[2:]]).splitlines():
+        for line in run([command[0], *command[2:]]).splitlines():
             if head := re.match(r"filter .*?\bpref (\d+) (\S+)", line):
                 items.append({"pref": int(head.group(1)), "kind": head.group(2), "options": {"actions": []}})
             elif items and (to := re.search(r"\(Egress Redirect to device (\S+)\)", line)):
@@ -125,10 +136,21 @@ def filters(dev, side):
 
 
 def tc_knows():
-    """"ours" if tc has our plugin, "other" if it knows another dualpi2, else ""."""
+    """"plugin" if tc has this project's plugin, "other" if it has another dualpi2, else ""."""
     done = subprocess.run([_program("tc"), "qdisc", "add", "dev", "lo", "root", "dualpi2", "help"], text=True,
                           errors="replace", capture_output=True, stdin=subprocess.DEVNULL, check=False)
     said = done.stdout + done.stderr
     if "bandwidth" in said:
-        return "ours"
+        return "plugin"
     return "other" if "step_thresh" in said else ""
+
+
+def module_version():
+    """Version of the loaded module: "" if it has none, None if it is not loaded."""
+    if not os.path.exists("/sys/module/sch_dualpi2"):
+        return None
+    try:
+        with open("/sys/module/sch_dualpi2/version", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Written by scripts/gen-completion.py from the parsers; do not edit.
+complete -c dualpi2-top -f
+complete -c dualpi2-top -s h -l help -d 'show this help message and exit'
+complete -c dualpi2-top -s V -l version -d 'show program\'s version number and exit'
+complete -c dualpi2-top -s d -l device -x -a '(command ls /sys/class/net)' -d 'only those of this device'
+complete -c dualpi2-top -s n -l netns -x -a '(command ls /run/netns 2>/dev/null)' -d 'network namespace'
+complete -c dualpi2-top -l filter -x -d 'only those with TEXT in device'
+complete -c dualpi2-top -l sort -x -a 'device rate p99 classic_p99 marked dropped queued packets overloads sanctioned' -d 'order'
+complete -c dualpi2-top -l limit -x -d 'only the first N in that order'
+complete -c dualpi2-top -l names -r -F -d 'names of qdiscs'
+complete -c dualpi2-top -s i -l interval -x -d 'refresh interval in seconds'
+complete -c dualpi2-top -l once -d 'print one interval and exit'
+complete -c dualpi2-top -l since-start -d 'print the statistics since each qdisc was created and exit'
+complete -c dualpi2-top -l details -d 'print all statistics instead of one line per qdisc'
+complete -c dualpi2-top -l color -x -a 'auto always never' -d 'use colours'
+complete -c dualpi2-top -s j -l json -d 'print JSON'
+complete -c dualpi2-top -l events -d 'print overload reports as they arrive'
+complete -c dualpi2-top -l prometheus -d 'print metrics in Prometheus\' text format and exit'
+complete -c dualpi2-top -l openmetrics -d 'older name of --prometheus'
+complete -c dualpi2-top -l output -r -F -d 'replace FILE atomically instead of printing'
+complete -c dualpi2-top -l buckets -x -d 'export N histogram boundaries'
+complete -c dualpi2-top -l no-histograms -d 'export only sum and count of the delays'
