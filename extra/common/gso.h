@@ -43,7 +43,8 @@ typedef int (*extra_enqueue_t)(struct sk_buff *skb, struct Qdisc *sch,
  *
  * Called with the root qdisc's lock held, from &Qdisc_ops.enqueue.
  *
- * Return: what &Qdisc_ops.enqueue returns.
+ * Return: what &Qdisc_ops.enqueue returns; if no segment was queued, what @enqueue
+ * returned for the last one.
  */
 static inline int extra_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 				    u64 now_ns, struct sk_buff **to_free,
@@ -53,7 +54,7 @@ static inline int extra_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 	const unsigned int whole = qdisc_pkt_len(skb);
 	struct sk_buff *parts, *part, *next;
 	unsigned int bytes = 0, len;
-	int count = 0;
+	int count = 0, ret = NET_XMIT_DROP;
 
 	parts = dualpi2_split(skb);
 	if (IS_ERR(parts)) {
@@ -67,13 +68,14 @@ static inline int extra_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
 	skb_list_walk_safe(parts, part, next) {
 		dualpi2_init_segment(part, sch, &cb);
 		len = qdisc_pkt_len(part);
-		if (enqueue(part, sch, now_ns, to_free) != NET_XMIT_SUCCESS)
+		ret = enqueue(part, sch, now_ns, to_free);
+		if (ret != NET_XMIT_SUCCESS)
 			continue;
 		bytes += len;
 		count++;
 	}
 	if (!count)
-		return NET_XMIT_DROP;
+		return ret;
 	dualpi2_adjust_parents(sch, count, (int)(whole - bytes));
 	return NET_XMIT_SUCCESS;
 }

@@ -7,10 +7,14 @@ under a shaper, TCP.
     found(netns, dev, handle)       one qdisc of lib.qdisc_dump()
     request(netns, dev, handle, parent, kind, options, flags=ADD)    (errno, text) of a qdisc message
     Bulk(net, "cubic", 3)           that many TCP connections from snd to rcv; .run(seconds), .received
-    one_segment_counts_as_itself(tree, check), one_segment_goes(tree, check, what)    the same test for each kind
+    refuses_unknown(request, kind, ...), refuses_malformed(request, kind, ...)        the same test for each kind
+    one_segment_counts_as_itself(tree, check), one_segment_goes(tree, check, what)    the same
+    every_gso(rig, ecn, ...)        the same, on a GsoRig
+    Rig(rate, qdiscs, of, check, bridge=False), GsoRig(...)     packets.Rig and gso.GsoRig with other qdiscs
 """
 
 import contextlib
+import errno
 import os
 import select
 import socket
@@ -20,8 +24,10 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../selftests/net"))
 
+import gso
 import lib
-from lib import ECT0, NOT_ECT, Failure, Skip, expect, expect_between, expect_equal, in_netns, run
+import packets
+from lib import ECT0, NOT_ECT, Failure, Skip, expect, expect_between, expect_equal, in_netns, note, run
 
 ADD = lib.NLM_F_CREATE | lib.NLM_F_EXCL
 TCP_CONGESTION = 13
@@ -114,6 +120,74 @@ class Bulk:
                             self.received += sockets[number].recv_into(self.sink)
                         else:
                             sockets[number].send(self.block)
+
+
+def refuses_unknown(change, kind, good, numbers):
+    """change(options) rejects attributes of these numbers, and bytes behind the last one; good: right options."""
+    for number in numbers:
+        expect_equal(change(good + lib.attr(number, struct.pack("I", 1))),
+                     (errno.EINVAL, f"{kind}: unknown attribute"), f"attribute {number}")
+    expect_equal(change(good + b"\2\0\0\0"),
+                 (errno.EINVAL, f"{kind}: bytes left over after the attributes"), "left over")
+
+
+def refuses_malformed(change, kind, word, number, good):
+    """change(options) rejects the option with another length than that of its value, good, and given twice."""
+    for size in {0, 1, 3, 4, 5, 8, 9, 12, 16} - {len(good)}:
+        expect_equal(change(lib.attr(number, bytes(size))),
+                     (errno.EINVAL, f"{kind}: attribute of wrong length: {word}"), f"{word} of {size} bytes")
+    expect_equal(change(lib.attr(number, good) * 2), (errno.EINVAL, f"{kind}: attribute given twice: {word}"), "twice")
+
+
+# Packets of every kind
+
+class Rig(packets.Rig):
+    """TAP devices with companions on one of them: (handle, parent, kind, options) of each. of() decodes one of
+    lib.qdisc_dump(), check() are the accounts of the last.
+    """
+
+    def __init__(self, rate, qdiscs, of, check, bridge=False):
+        super().__init__(rate, bridge)
+        self.qdiscs, self.of, self.check_accounts = qdiscs, of, check
+
+    def add(self):
+        for handle, parent, kind, options in self.qdiscs:
+            expect_equal(request(self.netns, "out", handle, parent, kind, options), (0, ""), f"add of {kind}")
+
+    def stats(self, handle="10:"):
+        return self.of(found(self.netns, "out", handle))
+
+    def check(self):
+        """The statistics of each, with nothing queued."""
+        all_of = [self.stats(handle) for handle, *_ in self.qdiscs]
+        self.check_accounts(all_of[-1])
+        for st in (*all_of, self.parent()):
+            expect_equal((st["qlen"], st["backlog"]), (0, 0), "left")
+        return all_of
+
+
+class GsoRig(gso.GsoRig, Rig):
+    """The same with virtio headers."""
+
+
+def every_gso(rig, ecn, forwarded, arrived):
+    """GSO packets of every kind, with headers that lie, too: what cannot be split is dropped and counted.
+    forwarded(st) and arrived(st) are packets of the first qdisc. Returns the statistics of each.
+    """
+    send, reference = rig.both_ways()
+    taken = 0
+    for number, kind in enumerate(gso.GSO, 1):
+        for version in kind.versions:
+            head, frame = kind.build(number, ecn, version)
+            taken += bool(send(head, frame))
+    came = sum(len(copies) for copies in rig.out.drain(4).values())
+    reference()
+    all_of = rig.check()
+    st = all_of[0]
+    expect_equal(came, forwarded(st), "packets at the device, forwarded")
+    expect(taken > 40 and arrived(st) > 400, f"{taken} taken, {arrived(st)} arrived")
+    note(f"{taken} taken, {arrived(st)} arrived, {st['gso_failed']} not split")
+    return all_of
 
 
 # One segment of a GSO packet, in an empty qdisc with a limit of one packet

@@ -13,15 +13,13 @@ force, trees.
     Model(kind, knobs)              virtual queues record by record, thresholds by sorting
     ValueTree(name, kind, knobs)    parents.Tree with the qdisc at its leaves
 
-The numbers in here come from the papers and from the comments of csaqm_uapi.h, not from the code of the qdiscs.
+The numbers in here come from the papers and from the comments of *_uapi.h, not from the code of the qdiscs.
 """
 
 import contextlib
 import ctypes
 import errno
 import functools
-import itertools
-import os
 import socket
 import struct
 import time
@@ -29,14 +27,14 @@ import time
 import lib_extra
 
 import frames
-import hostile
 import lib
+import wire
 from lib import CE, ECT0, ECT1, NOT_ECT, Failure, expect, expect_equal
 from parents import Account, Kind, Tree
 
 KINDS = ("csaqm", "vdq_csaqm")
 ECNS = (NOT_ECT, ECT1, ECT0, CE)
-HEADER = lib.Header("extra/csaqm/csaqm_uapi.h")
+HEADER = lib.Header("extra/csaqm/csaqm_uapi.h", "extra/ppv/ppv_uapi.h")
 VDQ = HEADER.attributes("TCA_CSAQM_")
 KNOBS = {"csaqm": {name: knob for name, knob in VDQ.items() if knob[0] <= HEADER.number("TCA_CSAQM_ECN")},
          "vdq_csaqm": VDQ, "ppv": HEADER.attributes("TCA_PPV_")}
@@ -129,7 +127,7 @@ def check_accounts(st, was_reset=False):
     if not held:
         same.append((st["backlog"], total(st, "bytes"), "backlog and bytes that wait"))
     if held not in (0, 1):
-        wrong.append(f"qlen {st['qlen']} with {total(st, 'packets')} packets that wait")
+        wrong.append(f"qlen {st['qlen']} with {total(st, 'packets')} packets queued")
     wrong += [f"{what}: {one} != {other}" for one, other, what in same if one != other]
     if wrong:
         raise Failure("counters do not fit together: " + "; ".join(wrong))
@@ -263,8 +261,8 @@ def state_of(st):
 # The wire
 
 class MarkTap:
-    """The marks of frames that leave a device, which packet sockets do not tell: four of them get copies that are cut
-    as long as a byte of it says.  Frames have to have 320 bytes at least.
+    """The skb marks of frames that leave a device, which packet sockets do not report: four sockets get copies cut
+    to the length that a byte of the mark says.  Frames must have at least 320 bytes.
     """
 
     SHORTEST = 64
@@ -312,53 +310,29 @@ class MarkTap:
             sock.close()
 
 
-class Wire:
+class Wire(wire.Wire):
     """Two namespaces and a veth from w0, which has the qdisc 10:, to w1, where each frame is stamped.
 
     gate=True puts it under an htb that lets a packet through now and then, until .open(): virtual queues stand still,
     for they are served when packets leave, or when there are none.
     """
 
-    serial = itertools.count()
+    addresses = ""
     GATE = """\
 qdisc add dev w0 root handle 1: htb default 10
 class add dev w0 parent 1: classid 1:10 htb rate 8bit ceil 8bit burst 1 cburst 1 quantum 1514
 """
 
     def __init__(self, kind=None, gate=False, lines="", parent=None, mtu=1500, options=None, **knobs):
-        tag = f"dpv{os.getpid()}-{next(self.serial)}"
-        self.netns, self.far = tag + "a", tag + "b"
-        self.kind, self.knobs, self.mtu, self.options = kind, knobs, mtu, options
-        self.lines = self.GATE if gate else lines
-        self.parent = parent or ("1:10" if gate else "root")
-        self.numbers = itertools.count(1)
-        self.was_reset = False
+        super().__init__(mtu, parent or ("1:10" if gate else "root"), self.GATE if gate else lines, calm=False, **knobs)
+        self.kind, self.options, self.tap = kind, options, None
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
-            lib.quiet_netns(stack, self.netns)
-            lib.quiet_netns(stack, self.far)
-            lib.run(["ip", "link", "add", "w0", "netns", self.netns, "mtu", str(self.mtu),
-                     "address", "02:00:00:00:00:01", "type", "veth", "peer", "name", "w1", "netns", self.far,
-                     "mtu", str(self.mtu), "address", "02:00:00:00:00:02"])
-            lib.run("ip link set dev w1 promisc on up", self.far)
-            lib.run("ip link set dev w0 up", self.netns)
-            if self.lines:
-                lib.run(["tc", "-batch", "-"], self.netns, stdin=self.lines)
-            self.stamped = frames.Stamped(self.far, "w1")
-            stack.callback(self.stamped.close)
-            self.sender = frames.Sender(self.netns, "w0")
-            stack.callback(self.sender.close)
-            self.vnet = hostile.VnetSocket(self.netns, "w0")
-            stack.callback(self.vnet.close)
-            self.tap = None
-            self.closing = stack.pop_all()
+            self.connect(stack)
             if self.kind:
-                try:
-                    expect_equal(self.add(), (0, ""), f"add of {self.kind}")
-                except BaseException:
-                    self.closing.close()
-                    raise
+                expect_equal(self.add(), (0, ""), f"add of {self.kind}")
+            self.closing = stack.pop_all()
         return self
 
     def __exit__(self, kind, error, trace):
@@ -436,22 +410,14 @@ class add dev w0 parent 1: classid 1:10 htb rate 8bit ceil 8bit burst 1 cburst 1
         if priority is not None:
             self.sender.sock.setsockopt(socket.SOL_SOCKET, SO_PRIORITY, struct.pack("I", priority))
         taken = sum(self.sender.send(frame) for frame in some)
-        expect(may_drop or taken == len(some), "the qdisc refused a packet")
+        expect(may_drop or taken == len(some), "the qdisc rejected a packet")
         return taken
 
     def gso(self, payload, part, ecn=NOT_ECT, value=None, v6=False, ident=0, flow=9):
         """TCP segments with so much payload each, as one packet; what virtio says of it was believed."""
         if value is not None:
             self.vnet.sock.setsockopt(socket.SOL_SOCKET, SO_MARK, value)
-        segment = frames.tcp(bytes(payload), sport=flow)
-        packet = frames.ipv6(segment, ecn, proto=6) if v6 else \
-            frames.ipv4(segment, ecn, proto=6, ident=ident, frag=0x4000)
-        packet = hostile.with_partial(packet)
-        l4 = frames.ETH_HLEN + (40 if v6 else 20)
-        number = next(self.numbers)
-        frame = frames.ether(number, frames.ETH_P_IPV6 if v6 else frames.ETH_P_IP, packet)
-        return self.vnet.send(frame, hostile.vnet(gso_type=4 if v6 else 1, gso_size=part, header=l4 + 20,
-                                                  csum_start=l4, csum_offset=16))
+        return super().gso(payload, part, ecn, v6=v6, sport=flow, ident=ident, frag=0x4000)
 
     def arrivals(self):
         """[(ns, number, frame)] of what came since the last time."""

@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * What the tc plugins of pi2, csaqm, vdq_csaqm and ppv share: options as tables,
- * numbers with units, packet values, and netlink in both directions.
+ * and packet values.
  *
- * What the text output says, the parser accepts, and it leads to the same
- * bytes.  Defaults are the kernel's business: an option that was not given is
- * not sent.
+ * The parser accepts what the text output prints, and sends the same attributes.
+ * Defaults are up to the kernel: options that were not given are not sent.
  */
 #ifndef EXTRA_TC_OPTIONS_H
 #define EXTRA_TC_OPTIONS_H
 
 #include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
 #include "tc_plugin.h"
+#include "qdisc_options.h"
 
 #include "csaqm_uapi.h"
 
@@ -31,7 +27,6 @@ extern struct qdisc_util ppv_qdisc_util;
 #define OPTION_RATE_MAX		UINT64_C(125000000000)	/* bytes/s */
 
 #define OPTION_MSG_MAX		16384	/* tc has 64 kB; all of ppv are 9 kB */
-#define OPTION_BUF_SIZE		64
 #define OPTION_ATTRS		16
 #define OPTION_CHOICES		2
 
@@ -89,11 +84,6 @@ struct option_plugin {
 	int (*parse_list)(struct option_request *req, int argc, char **argv);
 };
 
-struct option_unit {
-	const char *name;
-	double factor;
-};
-
 static const char *const option_carries[] = {
 	[TC_PPV_CARRY_MARK] = "mark",
 	[TC_PPV_CARRY_IPV4_ID] = "ipv4_id",
@@ -101,52 +91,26 @@ static const char *const option_carries[] = {
 
 static inline const struct option_unit *option_units(enum option_kind kind)
 {
-	static const struct option_unit none[] = {
-		{ "", 1 }, { NULL, 0 },
-	};
-	static const struct option_unit packets[] = {
-		{ "", 1 }, { "p", 1 }, { "pkt", 1 }, { "pkts", 1 },
-		{ "packet", 1 }, { "packets", 1 }, { NULL, 0 },
-	};
-	static const struct option_unit times[] = {
-		{ "", 1 }, { "us", 1 }, { "usec", 1 }, { "usecs", 1 },
-		{ "ms", 1e3 }, { "msec", 1e3 }, { "msecs", 1e3 },
-		{ "s", 1e6 }, { "sec", 1e6 }, { "secs", 1e6 },
-		{ NULL, 0 },
-	};
 	static const struct option_unit shares[] = {
 		{ "", 1e3 }, { NULL, 0 },
 	};
 	static const struct option_unit gains[] = {
 		{ "", 256 }, { "Hz", 256 }, { NULL, 0 },
 	};
-	/* As tc has them: bps is bytes. */
-	static const struct option_unit rates[] = {
-		{ "", 1 / 8.0 }, { "bit", 1 / 8.0 },
-		{ "kbit", 1e3 / 8 }, { "mbit", 1e6 / 8 },
-		{ "gbit", 1e9 / 8 }, { "tbit", 1e12 / 8 },
-		{ "kibit", 0x1p10 / 8 }, { "mibit", 0x1p20 / 8 },
-		{ "gibit", 0x1p30 / 8 }, { "tibit", 0x1p40 / 8 },
-		{ "bps", 1 }, { "kbps", 1e3 }, { "mbps", 1e6 },
-		{ "gbps", 1e9 }, { "tbps", 1e12 },
-		{ "kibps", 0x1p10 }, { "mibps", 0x1p20 },
-		{ "gibps", 0x1p30 }, { "tibps", 0x1p40 },
-		{ NULL, 0 },
-	};
 
 	switch (kind) {
 	case OPTION_PACKETS:
-		return packets;
+		return option_packet_units;
 	case OPTION_TIME:
-		return times;
+		return option_time_units;
 	case OPTION_SHARE:
 		return shares;
 	case OPTION_GAIN:
 		return gains;
 	case OPTION_RATE:
-		return rates;
+		return option_rate_units;
 	default:
-		return none;
+		return option_no_units;
 	}
 }
 
@@ -170,49 +134,20 @@ static inline const char *option_what(enum option_kind kind)
 
 /* ---- numbers ---- */
 
-/* A number and its unit, not rounded. */
-static inline bool option_scan(double *num, const struct option_unit *unit,
-			       const char *arg)
-{
-	char *end;
-
-	/* strtod() also takes blanks, signs, nan, inf and hexadecimal numbers. */
-	if (!strchr("0123456789.", *arg) || strncasecmp(arg, "0x", 2) == 0)
-		return false;
-	*num = strtod(arg, &end);
-	if (end == arg)
-		return false;
-	for (; unit->name; unit++)
-		if (strcasecmp(end, unit->name) == 0)
-			break;
-	*num *= unit->factor;
-	return unit->name;
-}
-
 /* A number in the unit of its attribute, not checked for range. */
 static inline bool option_get(double *num, enum option_kind kind, const char *arg)
 {
-	if (!option_scan(num, option_units(kind), arg))
-		return false;
-	/* Beyond 2^53 there are no fractions, and no conversion to integer. */
-	if (*num >= UINT64_C(1) << 53)
-		return true;
-	if (kind == OPTION_NUMBER || kind == OPTION_BYTE ||
-	    kind == OPTION_PACKETS)
-		return *num == (__u64)*num;
-	*num = (__u64)(*num + 0.5);
-	return true;
+	/* Decimal only. */
+	return strncasecmp(arg, "0x", 2) != 0 &&
+	       option_scan(num, option_units(kind), arg) &&
+	       option_round(num, kind != OPTION_NUMBER &&
+			    kind != OPTION_BYTE && kind != OPTION_PACKETS);
 }
 
-/* Exact, and as short as that allows: 15ms, 16.384ms, 1.234567s, 2500Kbit. */
+/* Exact, so that the parser reads the same value. */
 static inline const char *option_format(char *buf, enum option_kind kind,
 					__u64 val)
 {
-	static const char *const rates[] = {
-		"bit", "Kbit", "Mbit", "Gbit", "Tbit",
-	};
-	static const char *const times[] = { "us", "ms", "s" };
-	unsigned int unit = 0;
 	double num = val;
 
 	switch (kind) {
@@ -220,10 +155,7 @@ static inline const char *option_format(char *buf, enum option_kind kind,
 		snprintf(buf, OPTION_BUF_SIZE, "%llup", (unsigned long long)val);
 		break;
 	case OPTION_TIME:
-		for (; num >= 1000 && unit < ARRAY_SIZE(times) - 1; unit++)
-			num /= 1000;
-		snprintf(buf, OPTION_BUF_SIZE, "%.10g%s", num, times[unit]);
-		break;
+		return option_format_time(buf, val);
 	case OPTION_SHARE:
 		snprintf(buf, OPTION_BUF_SIZE, "%.10g", num / 1000);
 		break;
@@ -231,31 +163,10 @@ static inline const char *option_format(char *buf, enum option_kind kind,
 		snprintf(buf, OPTION_BUF_SIZE, "%.15gHz", num / 256);
 		break;
 	case OPTION_RATE:
-		for (val *= 8; val && val % 1000 == 0; val /= 1000)
-			if (++unit == ARRAY_SIZE(rates) - 1) {
-				val /= 1000;
-				break;
-			}
-		snprintf(buf, OPTION_BUF_SIZE, "%llu%s", (unsigned long long)val,
-			 rates[unit]);
-		break;
+		return option_format_rate(buf, val);
 	default:
 		snprintf(buf, OPTION_BUF_SIZE, "%llu", (unsigned long long)val);
 	}
-	return buf;
-}
-
-/* To three digits: for reading. */
-static inline const char *option_format_ns(char *buf, __u64 ns)
-{
-	static const char *const units[] = { "ns", "us", "ms", "s" };
-	unsigned int unit = 0;
-	double num = ns;
-
-	for (; num >= 999.5 && unit < ARRAY_SIZE(units) - 1; unit++)
-		num /= 1000;
-	snprintf(buf, OPTION_BUF_SIZE, num < 999.5 ? "%.3g%s" : "%.0f%s", num,
-		 units[unit]);
 	return buf;
 }
 
@@ -308,7 +219,7 @@ static inline void option_print_value(const char *key, const char *key_coded,
 
 /* ---- options to netlink ---- */
 
-/* Ends the line that the caller began with what it was that was wrong. */
+/* Ends the line of an error message. */
 static inline void option_explain_range(const struct option_spec *opt)
 {
 	char min[OPTION_BUF_SIZE], max[OPTION_BUF_SIZE];
@@ -352,17 +263,20 @@ static inline int option_parse_value(const struct option_plugin *plugin,
 static inline const struct option_spec *
 option_find(const struct option_plugin *plugin, const char *word)
 {
+	struct option_guess guess = option_guess_begin(word);
+	char hint[OPTION_BUF_SIZE] = "";
 	unsigned int i;
 
-	for (i = 0; i < plugin->len; i++)
+	for (i = 0; i < plugin->len; i++) {
 		if (strcmp(word, plugin->options[i].word) == 0)
 			return &plugin->options[i];
-
-	fprintf(stderr, "%s: \"%s\" is not an option", plugin->name, word);
+		option_guess_try(&guess, plugin->options[i].word);
+	}
 	for (; i < plugin->len_elsewhere; i++)
 		if (strcmp(word, plugin->options[i].word) == 0)
-			fprintf(stderr, ", but one of %s", plugin->elsewhere);
-	fprintf(stderr, "; expected one of:\n%s", plugin->usage);
+			snprintf(hint, sizeof(hint), "an option of %s",
+				 plugin->elsewhere);
+	option_unknown(plugin->name, &guess, *hint ? hint : NULL);
 	return NULL;
 }
 
@@ -373,18 +287,17 @@ static inline void option_explain_second(const struct option_plugin *plugin,
 {
 	fprintf(stderr, "%s: %s: ", plugin->name, opt->word);
 	if (strcmp(first, opt->word) != 0)
-		fprintf(stderr,
-			"there is %s already; expected one of the two\n",
+		fprintf(stderr, "conflicts with %s; use one of the two\n",
 			first);
 	else if (opt->kind != OPTION_FLAG && value)
 		fprintf(stderr,
-			"duplicate, \"%s\" is the second value; expected once\n",
+			"given twice, the second time with \"%s\"; expected once\n",
 			value);
 	else
-		fprintf(stderr, "duplicate; expected once\n");
+		fprintf(stderr, "given twice; expected once\n");
 }
 
-/* Says itself what is wrong. */
+/* Prints what is wrong. */
 static inline int option_parse(const struct option_plugin *plugin,
 			       struct option_request *req, int argc, char **argv,
 			      const struct nlmsghdr *n)
@@ -468,21 +381,13 @@ static inline int option_add(const struct option_plugin *plugin,
 
 	for (i = 0; i < plugin->len; i++) {
 		const struct option_spec *opt = &plugin->options[i];
-		unsigned int size = option_size(opt->kind);
-		__u64 val = req->val[opt->attr];
-		__u32 val32 = val;
-		__u8 val8 = val;
-		const void *data = &val;
 
-		/* Of words that exclude each other, by the one that was there. */
+		/* Of words that exclude each other, the one that was given. */
 		if (!req->given[opt->attr] ||
 		    strcmp(req->given[opt->attr], opt->word) != 0)
 			continue;
-		if (size == sizeof(val8))
-			data = &val8;
-		else if (size == sizeof(val32))
-			data = &val32;
-		if (addattr_l(n, OPTION_MSG_MAX, opt->attr, data, size))
+		if (option_add_attr(n, OPTION_MSG_MAX, opt->attr,
+				    option_size(opt->kind), req->val[opt->attr]))
 			return -1;
 	}
 	return 0;
@@ -506,39 +411,7 @@ static inline int option_send(const struct option_plugin *plugin, int argc,
 
 /* ---- netlink to text and JSON ---- */
 
-/* Type N among len bytes in tb[N]; of several of a type, the last one. */
-static inline void option_find_attrs(struct rtattr *tb[], unsigned int max,
-				     struct rtattr *rta, int len)
-{
-	for (; RTA_OK(rta, len); rta = RTA_NEXT(rta, len)) {
-		unsigned int type = rta->rta_type & NLA_TYPE_MASK;
-
-		if (type <= max)
-			tb[type] = rta;
-	}
-}
-
-static inline bool option_read(const struct rtattr *rta, unsigned int size,
-			       __u64 *val)
-{
-	__u32 val32;
-	__u8 val8;
-
-	if (!rta || RTA_PAYLOAD(rta) < size)
-		return false;
-	if (size == sizeof(val8)) {
-		memcpy(&val8, RTA_DATA(rta), sizeof(val8));
-		*val = val8;
-	} else if (size == sizeof(val32)) {
-		memcpy(&val32, RTA_DATA(rta), sizeof(val32));
-		*val = val32;
-	} else {
-		memcpy(val, RTA_DATA(rta), sizeof(*val));
-	}
-	return true;
-}
-
-/* What a newer kernel may mean by a number is not for us to say. */
+/* Numbers of a newer kernel that this plugin does not know are not printed. */
 static inline void option_print_option(const struct option_spec *opt, __u64 val)
 {
 	char buf[OPTION_BUF_SIZE];
@@ -586,22 +459,6 @@ static inline void option_print(const struct option_plugin *plugin,
 		    option_read(tb[opt->attr], option_size(opt->kind), &val))
 			option_print_option(opt, val);
 	}
-}
-
-/* What the kernel did not send is zero. */
-static inline void option_copy(void *to, size_t size, const struct rtattr *rta)
-{
-	size_t len = RTA_PAYLOAD(rta);
-
-	memset(to, 0, size);
-	memcpy(to, RTA_DATA(rta), len < size ? len : size);
-}
-
-/* key NULL: only as text. */
-static inline void option_print_count(const char *key, const char *fmt,
-				      __u64 count)
-{
-	print_lluint(key ? PRINT_ANY : PRINT_FP, key, fmt, count);
 }
 
 #endif /* EXTRA_TC_OPTIONS_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Part of test_tc.c: options to netlink, and what is refused.
+ * Part of test_tc.c: options to netlink, and errors.
  */
 /* As many as a function may have. */
 #define POINTS_MANY \
@@ -106,8 +106,8 @@ static const struct {
 	{ CSAQM, "bandwidth 40mb",
 	  "bandwidth: \"40mb\" is not a rate; expected 8Kbit to 1Tbit" },
 	{ CSAQM, "bandwidth 1mbit bandwidth 2mbit",
-	  "bandwidth: duplicate, \"2mbit\" is the second value; expected once" },
-	{ CSAQM, "limit 5 limit", "limit: duplicate; expected once" },
+	  "bandwidth: given twice, the second time with \"2mbit\"; expected once" },
+	{ CSAQM, "limit 5 limit", "limit: given twice; expected once" },
 	{ CSAQM, "limit 0x10",
 	  "limit: \"0x10\" is not a number of packets; expected 1p to 1048576p" },
 	{ CSAQM, "limit 0",
@@ -142,12 +142,12 @@ static const struct {
 	{ CSAQM, "carry dscp",
 	  "carry: \"dscp\" is unknown; expected mark or ipv4_id" },
 	{ CSAQM, "carry mark carry mark",
-	  "carry: duplicate, \"mark\" is the second value; expected once" },
+	  "carry: given twice, the second time with \"mark\"; expected once" },
 	{ CSAQM, "ecn limit 5 noecn",
-	  "noecn: there is ecn already; expected one of the two" },
+	  "noecn: conflicts with ecn; use one of the two" },
 	{ CSAQM, "noecn ecn",
-	  "ecn: there is noecn already; expected one of the two" },
-	{ CSAQM, "ecn ecn limit 5", "ecn: duplicate; expected once" },
+	  "ecn: conflicts with noecn; use one of the two" },
+	{ CSAQM, "ecn ecn limit 5", "ecn: given twice; expected once" },
 	{ VDQ, "vrate 0",
 	  "vrate: \"0\" is not in range; expected 0.001 to 1" },
 	{ VDQ, "vrate 0.0004",

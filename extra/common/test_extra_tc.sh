@@ -10,7 +10,10 @@ root=$(cd "$(dirname "$0")/../.." && pwd -P)
 extra=$root/extra
 extra_dirs=("$extra"/*/)
 export PATH=$PATH:/usr/sbin:/sbin
-command -v tc >/dev/null || { echo "test_extra_tc.sh: tc is missing; install iproute2" >&2; exit 1; }
+command -v tc >/dev/null || {
+	echo "test_extra_tc.sh: tc is missing; install iproute2" >&2
+	exit 1
+}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

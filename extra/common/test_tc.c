@@ -56,8 +56,7 @@ static int call_parse(struct qdisc_util *qu, int argc, char **argv)
 }
 
 /* Parses line, split at blanks; '' stands for an empty argument. */
-static int extra_parse(struct qdisc_util *qu, const char *line,
-		       unsigned int flags)
+static int extra_parse(struct qdisc_util *qu, const char *line, unsigned int flags)
 {
 	char *copy = strdup(line), *argv[2 * ARGS_MAX], *word, *save;
 	int argc = 0, ret;
@@ -85,8 +84,7 @@ static char *describe_points(char *to, const struct rtattr *rta)
 	struct tc_ppv_point point;
 
 	for (i = 0; i < len; i++) {
-		memcpy(&point, RTA_DATA(rta) + i * sizeof(point),
-		       sizeof(point));
+		memcpy(&point, RTA_DATA(rta) + i * sizeof(point), sizeof(point));
 		to += sprintf(to, "%s%llu:%u%s", i ? "," : "",
 			      (unsigned long long)point.rate, point.value,
 			      point.pad ? ":padded" : "");
@@ -107,8 +105,7 @@ static char *describe(char *to, struct rtattr *rta, int len, unsigned int in)
 		blank = " ";
 		if (rta->rta_type & NLA_F_NESTED) {
 			to += sprintf(to, "%u{", type);
-			to = describe(to, RTA_DATA(rta), RTA_PAYLOAD(rta),
-				      type);
+			to = describe(to, RTA_DATA(rta), RTA_PAYLOAD(rta), type);
 			to += sprintf(to, "}");
 		} else if (in == 4 && type == 2) {
 			to += sprintf(to, "2:");
@@ -116,8 +113,7 @@ static char *describe(char *to, struct rtattr *rta, int len, unsigned int in)
 		} else {
 			if (RTA_PAYLOAD(rta) <= sizeof(val))
 				memcpy(&val, RTA_DATA(rta), RTA_PAYLOAD(rta));
-			to += sprintf(to, "%u:%u:%llu", type,
-				      (unsigned int)RTA_PAYLOAD(rta), val);
+			to += sprintf(to, "%u:%u:%llu", type, (unsigned int)RTA_PAYLOAD(rta), val);
 		}
 	}
 	*to = 0;
@@ -162,15 +158,13 @@ static bool is_shown_again(unsigned int mantissa, unsigned int exponent)
 	unsigned int digits = mantissa % 10 ? 2 : mantissa % 100 ? 1 : 0;
 	char line[64], want[64];
 
-	sprintf(line, "tvf 7 1mbit:%u.%02ue%u", mantissa / 100, mantissa % 100,
-		exponent);
+	sprintf(line, "tvf 7 1mbit:%u.%02ue%u", mantissa / 100, mantissa % 100, exponent);
 	if (exponent < 5)
 		sprintf(want, "tvf 7 1Mbit:%.*f ",
 			digits > exponent ? digits - exponent : 0,
 			strtod(line + strlen("tvf 7 1mbit:"), NULL));
 	else
-		sprintf(want, "tvf 7 1Mbit:%.*fe%u ", digits, mantissa / 100.0,
-			exponent);
+		sprintf(want, "tvf 7 1Mbit:%.*fe%u ", digits, mantissa / 100.0, exponent);
 	if (change(PPV, line) || print(false, false, request_options()))
 		return false;
 	if (!strcmp(out, want))
@@ -191,8 +185,7 @@ static void test_extra_round_trip(void)
 		point.value = coded;
 		change(PPV, "tvf 1 8bit:2");
 		/* The only point ends the message. */
-		memcpy((char *)&request + request.n.nlmsg_len - sizeof(point),
-		       &point, sizeof(point));
+		memcpy((char *)&request + request.n.nlmsg_len - sizeof(point), &point, sizeof(point));
 		bad += !extra_round_trip(PPV);
 		front_end = PPV;
 		print(false, false, request_options());
@@ -268,16 +261,13 @@ static void test_extra_random_commands(void)
 
 		*line = 0;
 		for (j = 0; j < n; j++) {
-			unsigned int k = random() % (qu == PPV ? 7 :
-						     qu == VDQ ? 12 : 8);
+			unsigned int k = random() % (qu == PPV ? 7 : qu == VDQ ? 12 : 8);
 
 			if (qu == PPV)
 				k = k ? k + 11 : 5;
 			to += sprintf(to, "%s ", some[k]);
-			if (strcmp(some[k], "ecn") && strcmp(some[k], "noecn") &&
-			    random() % 20)
-				to += sprintf(to, "%s ", values[random() %
-					      ARRAY_SIZE(values)]);
+			if (strcmp(some[k], "ecn") && strcmp(some[k], "noecn") && random() % 20)
+				to += sprintf(to, "%s ", values[random() % ARRAY_SIZE(values)]);
 		}
 		if (change(qu, line)) {
 			if (!*errors) {
@@ -298,7 +288,7 @@ static void test_extra_random_commands(void)
 
 /* ---- in the tc of this machine ---- */
 
-/* "help" and what is refused end tc before it talks to the kernel. */
+/* "help" and errors end tc before it sends a message to the kernel. */
 static void test_in_tc(const char *directory)
 {
 	static const struct {
@@ -308,12 +298,9 @@ static void test_in_tc(const char *directory)
 		{ "csaqm help", "Usage: ... csaqm bandwidth RATE " },
 		{ "vdq_csaqm help", "Usage: ... vdq_csaqm bandwidth RATE " },
 		{ "ppv help", "Usage: ... ppv [ default NUMBER ]" },
-		{ "csaqm limit 5",
-		  "csaqm: bandwidth: it is missing; expected 8Kbit to 1Tbit" },
-		{ "vdq_csaqm vrate 2",
-		  "vdq_csaqm: vrate: \"2\" is not in range; expected 0.001 to 1" },
-		{ "ppv tvf 1 1mbit:1e11",
-		  "ppv: tvf: \"1e11\" is not in range; expected 1.0004 to 1e10" },
+		{ "csaqm limit 5", "csaqm: bandwidth: it is missing; expected 8Kbit to 1Tbit" },
+		{ "vdq_csaqm vrate 2", "vdq_csaqm: vrate: \"2\" is not in range; expected 0.001 to 1" },
+		{ "ppv tvf 1 1mbit:1e11", "ppv: tvf: \"1e11\" is not in range; expected 1.0004 to 1e10" },
 	};
 	char command[TEXT_SIZE], said[TEXT_SIZE];
 	unsigned int i;
@@ -368,7 +355,6 @@ int main(int argc, char **argv)
 	test_in_tc(argv[3]);
 
 	printf("1..%u\n", passed + failed);
-	printf("# Totals: pass:%u fail:%u xfail:0 xpass:0 skip:0 error:0\n",
-	       passed, failed);
+	printf("# Totals: pass:%u fail:%u xfail:0 xpass:0 skip:0 error:0\n", passed, failed);
 	return failed ? 1 : 0;
 }

@@ -10,7 +10,7 @@
 #include <net/checksum.h>
 #include <net/ip.h>
 #include <qdisc/packet.h>
-#include "csaqm_uapi.h"
+#include "ppv_uapi.h"
 
 #define PPV_MARK_MASK	0xffffU
 

@@ -55,10 +55,10 @@
 #define CSAQM_BUFFER_BYTES_MIN		(2 * CSAQM_TARGET_BYTES_MIN)
 #define CSAQM_BUFFER_BYTES_MAX		(1ULL << 30)	/* of one physical queue */
 
-/* What is served is owed at first.  Its records are taken out so many at a time, so
- * that no call holds the lock for a queue's length: by a packet that comes, which adds
- * one and takes out two, for threshold values, which want a histogram of what is
- * there, and while the ring is replaced.
+/* Bytes served are first counted in @owed.  Records are removed a few at a time, so
+ * that no call holds the lock for a queue's length: by an arriving packet, which adds
+ * one and removes two, for threshold values, which need a histogram of the
+ * remaining records, and while the ring is replaced.
  */
 #define CSAQM_RECORDS_PER_ARRIVAL	2U
 #define CSAQM_RECORDS_PER_UPDATE	4096U
@@ -77,7 +77,7 @@ enum csaqm_verdict {
 /**
  * struct csaqm_config - the knobs as the user gave them
  * @bandwidth: of the link, bytes per second; 0: not given yet
- * @limit_pkts: most packets that wait, and most records of a virtual queue; used if
+ * @limit_pkts: maximum backlog in packets, and maximum records of a virtual queue; used if
  *	@limit_is_set
  * @tupdate_us: time between two threshold values
  * @target_us: delay of the (Classic) virtual queue that is aimed at
@@ -111,7 +111,7 @@ struct csaqm_config {
  * struct csaqm_params - the knobs as the packet path wants them
  * @link: the link
  * @tupdate_ns: time between two threshold values
- * @limit_pkts: most packets that wait, and most records of a virtual queue
+ * @limit_pkts: maximum backlog in packets, and maximum records of a virtual queue
  * @buffer_bytes: most bytes in each queue
  * @vbuffer_bytes: most bytes in each virtual queue
  * @target_bytes: beyond this length of a virtual queue there is a threshold
@@ -160,9 +160,9 @@ struct csaqm_record {
  * @size: at least 1
  * @head: the oldest
  * @count: records in use
- * @gone: records that were taken out so far, modulo 2^32
+ * @gone: number of records removed, wraps around
  * @bytes: of all records, at most U32_MAX
- * @owed: of these, bytes that were served already, of the oldest
+ * @owed: of these, bytes of the oldest records that were served already
  * @frac: what is served beyond whole bytes, in 1/1000
  * @threshold: packets of a value below it get a signal; 0: none does, CSAQM_VALUES:
  *	all do
@@ -462,10 +462,10 @@ static inline bool csaqm_vq_move(struct csaqm_vq *to, struct csaqm_vq *from)
 /**
  * csaqm_vq_threshold() - the threshold value
  * @vq: virtual queue
- * @target_bytes: bytes at most to be left at or beyond it
+ * @target_bytes: maximum of bytes left at or above it
  *
  * The paper, "Maintain CTVs": the smallest value so that what the virtual queue has
- * of it and beyond is no more than the target.  2 * 256 steps at most.
+ * of it and above is at most the target.  At most 2 * 256 steps.
  *
  * Return: 0..CSAQM_VALUES.
  */
@@ -479,7 +479,7 @@ static inline u32 csaqm_vq_threshold(const struct csaqm_vq *vq,
 		return 0;
 	while (group && hist->sums[group - 1] <= left)
 		left -= hist->sums[--group];
-	/* A group that is too much has a value that is. */
+	/* The value is in the first group that exceeds the target. */
 	value = group << CSAQM_GROUP_BITS;
 	while (value && hist->bins[value - 1] <= left)
 		left -= hist->bins[--value];
@@ -487,9 +487,9 @@ static inline u32 csaqm_vq_threshold(const struct csaqm_vq *vq,
 }
 
 /**
- * csaqm_vq_has_room() - is there a place for a packet in a virtual queue?
+ * csaqm_vq_has_room() - does a packet fit into a virtual queue?
  * @vq: virtual queue
- * @most_bytes: its greatest length
+ * @most_bytes: its maximum length
  * @bytes: of the packet
  */
 static inline bool csaqm_vq_has_room(const struct csaqm_vq *vq, u32 most_bytes,
@@ -588,9 +588,9 @@ static inline void csaqm_sent(const struct csaqm_params *p,
  * @queue: its queue
  * @bytes: its length
  *
- * It takes its bytes with it: a virtual queue is what would wait at its rate with the
- * same signals.  The paper says that virtual queues are updated then, not by how much;
- * with less, senders that do not answer fill the virtual queue, which then drops
+ * The virtual queue loses its bytes: a virtual queue is the backlog at its rate with the
+ * same congestion signals.  The paper says that drops update virtual queues, not by how
+ * much; with less, unresponsive flows fill the virtual queue, which then drops
  * arrivals whatever their value.
  */
 static inline void csaqm_dropped(const struct csaqm_params *p,

@@ -11,12 +11,13 @@ queue (unit/), nor for what values are good for (selftests/lab).
 DUALPI2_EXTRA is the directory with sch_csaqm.ko and sch_ppv.ko.
 """
 
+import contextlib
 import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../common"))
 
-from lib_values import ECNS, KINDS, KNOBS, LONGEST_US, ecn_of
+from lib_values import ECNS, KINDS, KNOBS, LONGEST_US, Model, Wire, ecn_of, primed
 
 import frames
 from lib import expect_equal
@@ -28,6 +29,15 @@ CALM = {kind: {name: LONGEST_US for name in KNOBS[kind] if name.startswith(("tar
 SLOW = {"tupdate": LONGEST_US}
 ROOMY = {kind: {name: LONGEST_US for name in KNOBS[kind] if name.startswith("buffer")} | {"limit": 100000}
          for kind in KINDS}
+
+
+@contextlib.contextmanager
+def gated(kind, **knobs):
+    """A wire behind a gate at which a packet waits, and the model of it."""
+    with Wire(kind, gate=True, **knobs) as wire:
+        model = Model(kind, **knobs)
+        primed(wire, model)
+        yield wire, model
 
 
 def refresh(wire):

@@ -51,7 +51,7 @@ static const struct option_spec csaqm_options[] = {
 #define CSAQM_UNITS \
 	"RATE is in bit/s unless it ends in kbit, mbit, gbit, bps etc.;\n" \
 	"TIME is in us unless it ends in ms or s.\n" \
-	"bandwidth has to be given when the qdisc is added.\n"
+	"bandwidth is required when the qdisc is added.\n"
 
 static const struct option_plugin csaqm_plugin = {
 	.name = "csaqm",
@@ -173,7 +173,7 @@ static int csaqm_print_xstats(const struct qdisc_util *qu, FILE *f,
 
 	if (!xstats)
 		return 0;
-	option_copy(&st, sizeof(st), xstats);
+	option_copy_attr(&st, sizeof(st), xstats);
 	if (qu == &csaqm_qdisc_util) {
 		csaqm_print_queue("Queue", "queue", &st.c);
 	} else {

@@ -10,7 +10,7 @@
  * Virtual queues are served at a part of the link's rate, so that the rate has to be
  * known: there is a shaper.
  *
- * There is no timer but the shaper's.  Threshold values are computed anew by the
+ * The only timer is the shaper's.  Threshold values are computed by the
  * first packet after their time.
  *
  * A virtual queue is long while the queue is short, so that the last packet of all
@@ -448,8 +448,8 @@ static int csaqm_parse(struct nlattr *opt, struct csaqm_config *cfg,
 		cfg->limit_is_set = true;
 	if (!cfg->bandwidth)
 		return dualpi2_reject(extack, opt, cfg->dual ?
-				      "vdq_csaqm: bandwidth has to be given" :
-				      "csaqm: bandwidth has to be given");
+				      "vdq_csaqm: bandwidth is required" :
+				      "csaqm: bandwidth is required");
 	if (cfg->dual && cfg->vrate_l > cfg->vrate)
 		return dualpi2_reject(extack, opt,
 				      "vdq_csaqm: vrate_l must not be beyond vrate");
@@ -650,29 +650,20 @@ static void csaqm_destroy(struct Qdisc *sch)
 static int csaqm_dump(struct Qdisc *sch, struct sk_buff *skb)
 {
 	struct csaqm_sched_data *q = qdisc_priv(sch);
-	const struct csaqm_config *cfg = &q->config;
-	struct nlattr *nest = nla_nest_start_noflag(skb, TCA_OPTIONS);
+	struct csaqm_config cfg = q->config;
+	struct nlattr *nest;
 
+	/* The limit in use, which may follow from the rate. */
+	cfg.limit_pkts = q->params.limit_pkts;
+	nest = nla_nest_start_noflag(skb, TCA_OPTIONS);
 	if (!nest)
 		return -EMSGSIZE;
-	if (nla_put(skb, TCA_CSAQM_BANDWIDTH, sizeof(u64), &cfg->bandwidth) ||
-	    nla_put_u32(skb, TCA_CSAQM_LIMIT, q->params.limit_pkts) ||
-	    nla_put_u32(skb, TCA_CSAQM_TUPDATE, cfg->tupdate_us) ||
-	    nla_put_u32(skb, TCA_CSAQM_TARGET, cfg->target_us) ||
-	    nla_put_u32(skb, TCA_CSAQM_BUFFER, cfg->buffer_us) ||
-	    nla_put_u8(skb, TCA_CSAQM_CARRY, cfg->carry) ||
-	    nla_put_u8(skb, TCA_CSAQM_ECN, cfg->ecn))
-		goto full;
-	if (cfg->dual &&
-	    (nla_put_u32(skb, TCA_CSAQM_TARGET_L, cfg->target_l_us) ||
-	     nla_put_u32(skb, TCA_CSAQM_BUFFER_L, cfg->buffer_l_us) ||
-	     nla_put_u32(skb, TCA_CSAQM_VRATE, cfg->vrate) ||
-	     nla_put_u32(skb, TCA_CSAQM_VRATE_L, cfg->vrate_l)))
-		goto full;
+	if (dualpi2_put_attrs(skb, cfg.dual ? &csaqm_vdq_options :
+					      &csaqm_options, &cfg, 0)) {
+		nla_nest_cancel(skb, nest);
+		return -EMSGSIZE;
+	}
 	return nla_nest_end(skb, nest);
-full:
-	nla_nest_cancel(skb, nest);
-	return -EMSGSIZE;
 }
 
 static void csaqm_queue_xstats(struct csaqm_sched_data *q, int queue,

@@ -23,7 +23,7 @@ from lib_values import (DEFAULTS, ECNS, EXACT, IPV4_ID, KINDS, KNOBS, LONGEST_US
 import frames
 import lib
 from lib import CE, ECT0, ECT1, NOT_ECT, each, expect, expect_between, expect_equal, run, tc, test
-from lib_csaqm import MBIT, CALM, SLOW, ROOMY, refresh, text_of, fill, carried
+from lib_csaqm import MBIT, CALM, SLOW, ROOMY, gated, refresh, text_of, fill, carried
 
 # Options
 
@@ -39,14 +39,14 @@ RANGE = {"bandwidth": "must be 8 kbit/s to 1 Tbit/s", "limit": "must be 1 to 104
          "tupdate": "must be 100 us to 4294967 us", "target": TIME, "buffer": TIME, "carry": "must be 0 (mark) or 1 "
          "(ipv4_id)", "ecn": "must be 0 or 1", "target_l": TIME, "buffer_l": TIME, "vrate": "must be 0.001 to 1",
          "vrate_l": "must be 0.001 to 1"}
-# Least, greatest and default limit follow from the bandwidth.
+# Minimum, maximum and default limit follow from the bandwidth.
 SOME = {"bandwidth": 1000 * MBIT, "limit": 7777}
 OPTIONS = [(kind, name) for kind in KINDS for name in KNOBS[kind]]
 
 
 @each(KINDS)
 def option_bandwidth_of_CASE_has_to_be_given(kind):
-    text = f"{kind}: bandwidth has to be given"
+    text = f"{kind}: bandwidth is required"
     with Wire() as wire:
         for options in (None, b"", pack(kind, limit=5, target=5)):
             expect_equal(lib_extra.request(wire.netns, "w0", "10:", "root", kind, options), (errno.EINVAL, text),
@@ -102,12 +102,7 @@ def option_CASE_of_wrong_length_or_twice_is_refused(case):
     with Wire(kind, **SOME) as wire:
         before = wire.stats()["raw"]
         number, form = KNOBS[kind][name]
-        good = struct.pack(form, BOUNDS[name][1])
-        for size in {0, 1, 3, 4, 5, 8, 9, 12} - {len(good)}:
-            expect_equal(wire.request(lib.attr(number, bytes(size))),
-                         (errno.EINVAL, f"{kind}: attribute of wrong length: {name}"), f"{name} of {size} bytes")
-        expect_equal(wire.request(lib.attr(number, good) * 2),
-                     (errno.EINVAL, f"{kind}: attribute given twice: {name}"), "twice")
+        lib_extra.refuses_malformed(wire.request, kind, name, number, struct.pack(form, BOUNDS[name][1]))
         expect_equal(wire.stats()["raw"], before, "options afterwards")
 
 
@@ -116,11 +111,8 @@ def option_of_CASE_that_is_unknown_is_refused(kind):
     """Those of vdq_csaqm are unknown to csaqm."""
     with Wire(kind, **SOME) as wire:
         before = wire.stats()["raw"]
-        for number in (0, 1, 13, 14, 100, 0x3fff, *((9, 10, 11, 12) if kind == "csaqm" else ())):
-            expect_equal(wire.request(pack(kind, limit=5) + lib.attr(number, struct.pack("I", 1))),
-                         (errno.EINVAL, f"{kind}: unknown attribute"), f"attribute {number}")
-        expect_equal(wire.request(pack(kind, limit=5) + b"\2\0\0\0"),
-                     (errno.EINVAL, f"{kind}: bytes left over after the attributes"), "left over")
+        lib_extra.refuses_unknown(wire.request, kind, pack(kind, limit=5),
+                                  (0, 1, 13, 14, 100, 0x3fff, *((9, 10, 11, 12) if kind == "csaqm" else ())))
         expect_equal(wire.stats()["raw"], before, "options afterwards")
 
 
@@ -169,9 +161,7 @@ def options_of_CASE_shown_and_set_again_change_no_byte(kind):
 @each(KINDS)
 def buffer_of_CASE_is_of_so_many_bytes(kind):
     """50 ms and 200 ms, 500 ms: packets beyond them are dropped and counted, however short they are."""
-    with Wire(kind, gate=True, bandwidth=8 * MBIT) as wire:
-        model = Model(kind, 8 * MBIT)
-        primed(wire, model)
+    with gated(kind, bandwidth=8 * MBIT) as (wire, model):
         rng = random.Random(4)
         sizes = {"csaqm": {"c": 500000}, "vdq_csaqm": {"c": 200000, "l": 50000}}[kind]
         for ecn, queue in ((ECT1, "l"), (CE, "l"), (ECT0, "c"), (NOT_ECT, "c")):
@@ -214,7 +204,7 @@ def buffer_of_CASE_that_is_empty_takes_a_packet_of_any_length(kind):
 
 @test()
 def buffer_of_a_virtual_queue_is_of_so_many_bytes_and_records():
-    """Nothing waits, and yet nothing more is taken: it is not served here."""
+    """The queue is idle, but the qdisc accepts no more packets: the virtual queue is not served here."""
     slow = {"bandwidth": 8 * MBIT, "vrate": 1, "vrate_l": 1}
     with Wire("vdq_csaqm", **slow) as wire:
         for _ in range(60):
@@ -240,9 +230,7 @@ def buffer_of_a_virtual_queue_is_of_so_many_bytes_and_records():
 
 @each(KINDS)
 def limit_of_CASE_is_of_so_many_packets(kind):
-    with Wire(kind, gate=True, bandwidth=100 * MBIT, limit=20) as wire:
-        model = Model(kind, 100 * MBIT, limit=20)
-        primed(wire, model)
+    with gated(kind, bandwidth=100 * MBIT, limit=20) as (wire, model):
         fill(wire, model, random.Random(1), 50, range(65536), sizes=(60,))
         st = wire.stats()
         expect_equal((st["qlen"], total(st, "dropped_limit"), total(st, "dropped_buffer")), (20, 31, 0),
@@ -258,9 +246,7 @@ def limit_of_CASE_is_of_so_many_packets(kind):
 def value_of_CASE_is_read_where_it_is_carried(case):
     """Packets without one count as value 0, are counted, and are the first to get a signal."""
     kind, carry = case
-    with Wire(kind, gate=True, bandwidth=40 * MBIT, carry=carry, **SLOW) as wire:
-        model = Model(kind, 40 * MBIT)
-        primed(wire, model)
+    with gated(kind, bandwidth=40 * MBIT, carry=carry, **SLOW) as (wire, model):
         # What primed the gate has an Identification of 0.
         none = {"c": wire.stats()["c"]["arrived"] if carry == IPV4_ID else 0, "l": 0}
         if carry == IPV4_ID:
@@ -302,9 +288,7 @@ def value_of_CASE_is_read_where_it_is_carried(case):
 def change_of_CASE_of_the_limit_moves_records(kind):
     """Down: the oldest packets are dropped, Classic ones first, and what virtual queues had of the oldest is gone."""
     knobs = {"bandwidth": 100 * MBIT, "limit": 1000}
-    with Wire(kind, gate=True, **knobs) as wire:
-        model = Model(kind, **knobs)
-        primed(wire, model)
+    with gated(kind, **knobs) as (wire, model):
         rng = random.Random(6)
         fill(wire, model, rng, 300, range(65536))
         for limit in (1000, 301, 300, 2000, 150, 40, 500, 1):
@@ -384,9 +368,7 @@ def change_of_CASE_of_the_limit_moves_some_records_at_a_time(kind):
 @each(KINDS)
 def change_of_CASE_of_buffers_drops_the_oldest(kind):
     knobs = {"bandwidth": 8 * MBIT, "limit": 5000}
-    with Wire(kind, gate=True, **knobs) as wire:
-        model = Model(kind, **knobs)
-        primed(wire, model)
+    with gated(kind, **knobs) as (wire, model):
         rng = random.Random(9)
         fill(wire, model, rng, 250, range(65536))
         for more in ({"buffer": 100000}, {"buffer": 30000}, {"bandwidth": 4 * MBIT}, {"buffer": 1}, {"buffer": 500000},

@@ -19,17 +19,16 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 import lib_extra
 from lib_extra import check_zero
-from lib_values import (DROPS, ECNS, IPV4_ID, KINDS, LONGEST_US, VALUE_MAX, Model, ValueTree, Wire, check_accounts, of,
-                        pack, primed, state_of, total, tvf)
+from lib_values import (DROPS, ECNS, IPV4_ID, KINDS, LONGEST_US, VALUE_MAX, ValueTree, Wire, check_accounts, of,
+                        pack, state_of, total, tvf)
 
 import frames
 import hostile
 import lib
 import packets
-from gso import GSO, GsoRig
 from lib import CE, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_equal, note, run, tc
 from parents import AGREEING, ONE_LEAF, spare_qfq
-from lib_csaqm import MBIT, CALM, SLOW, ROOMY, refresh, text_of, carried
+from lib_csaqm import MBIT, CALM, SLOW, ROOMY, gated, refresh, text_of, carried
 
 # The last packet
 
@@ -103,7 +102,7 @@ def last_packet_of_CASE_holds_up_no_other_class(case):
         for _ in range(5):
             wire.arrivals()
             dropped = total(wire.stats(), "dropped_value")
-            # It waits for the first one's time on the link.
+            # It waits for the serialization time of the first one.
             wire.send(wire.frame(1000, ECT0), value=VALUE_MAX)
             wire.send(wire.frame(1000, NOT_ECT), value=7)
             wire.send(*(wire.frame(1000) for _ in range(5)), priority=0x10002)
@@ -195,9 +194,7 @@ def parent_of_CASE_agrees_with_its_child(case):
 
 @each(KINDS)
 def gso_of_CASE_is_split_and_each_segment_has_the_value(kind):
-    with Wire(kind, gate=True, bandwidth=40 * MBIT, **SLOW | ROOMY[kind]) as wire:
-        model = Model(kind, 40 * MBIT, **ROOMY[kind])
-        primed(wire, model)
+    with gated(kind, bandwidth=40 * MBIT, **SLOW | ROOMY[kind]) as (wire, model):
         rng = random.Random(12)
         for _ in range(30):
             parts, ecn, value = rng.randrange(2, 12), rng.choice(ECNS), rng.randrange(65536)
@@ -265,34 +262,9 @@ def gso_of_which_one_segment_fits_below_CASE_is_dropped_when_aside(case):
 
 # Packets
 
-class CsaqmRig(packets.Rig):
+def rig_of(cls, rate, kind, bridge=False, **knobs):
     """TAP devices, and one of the kinds on one of them."""
-
-    def __init__(self, rate, kind, bridge=False, **knobs):
-        super().__init__(rate, bridge)
-        self.kind, self.csaqm = kind, knobs
-
-    def add(self):
-        expect_equal(lib_extra.request(self.netns, "out", "10:", "1:10", self.kind, pack(self.kind, **self.csaqm)),
-                     (0, ""), f"add of {self.kind}")
-
-    def stats(self):
-        return of(lib_extra.found(self.netns, "out"))
-
-    def check(self):
-        st = self.stats()
-        check_accounts(st)
-        expect_equal((st["qlen"], st["backlog"]), (0, 0), "left")
-        parent = self.parent()
-        expect_equal((parent["qlen"], parent["backlog"]), (0, 0), "left in htb")
-        return st
-
-
-class CsaqmGsoRig(GsoRig, CsaqmRig):
-    """The same with virtio headers."""
-
-    def __init__(self, rate, kind, **knobs):
-        CsaqmRig.__init__(self, rate, kind, **knobs)
+    return cls(rate, [("10:", "1:10", kind, pack(kind, **knobs))], of, check_accounts, bridge)
 
 
 @each([(kind, how) for kind in KINDS for how in ("socket", "ring", "bridge")], name=text_of)
@@ -301,9 +273,9 @@ def frames_of_every_kind_below_CASE_are_marked_byte_exact_or_left_alone(case):
     or unchanged.
     """
     kind, injector = case
-    with CsaqmRig("1mbit", kind, bridge=injector == "bridge", bandwidth=1000 * MBIT, target=1, tupdate=LONGEST_US,
-                  carry=IPV4_ID, limit=100000, buffer=LONGEST_US,
-                  **({"target_l": 1, "buffer_l": LONGEST_US} if kind == "vdq_csaqm" else {})) as rig:
+    with rig_of(lib_extra.Rig, "1mbit", kind, bridge=injector == "bridge", bandwidth=1000 * MBIT, target=1,
+                tupdate=LONGEST_US, carry=IPV4_ID, limit=100000, buffer=LONGEST_US,
+                **({"target_l": 1, "buffer_l": LONGEST_US} if kind == "vdq_csaqm" else {})) as rig:
         kinds = list(packets.kinds_for(injector))
         if injector == "ring":
             kinds = kinds[:(frames.RingSender.SLOTS - 20) // 4]
@@ -321,7 +293,7 @@ def frames_of_every_kind_below_CASE_are_marked_byte_exact_or_left_alone(case):
         threshold = rig.stats()["c"]["threshold"]
         expect_equal(threshold, 1, "all is beyond the target, and has value 0")
         result = load.verdicts(rig.out.drain(6))
-        st = rig.check()
+        st = rig.check()[0]
         expect_equal((st["unparsed"], st["mark_failed"]), (unparsed, 0), "unparsed, mark_failed")
         # Behind 64 drops one packet leaves as it is; before the change some had left.
         seen = {}
@@ -340,20 +312,9 @@ def frames_of_every_kind_below_CASE_are_marked_byte_exact_or_left_alone(case):
 
 @each(KINDS)
 def gso_of_every_kind_below_CASE_is_accounted_for(kind):
-    """Headers that lie, too: what cannot be split is dropped and counted."""
-    with hostile.no_splat(), CsaqmGsoRig("50mbit", kind, bandwidth=100 * MBIT, limit=100000, **CALM[kind]) as rig:
-        send, reference = rig.both_ways()
-        taken = 0
-        for number, k in enumerate(GSO, 1):
-            for version in k.versions:
-                head, frame = k.build(number, ECT0, version)
-                taken += bool(send(head, frame))
-        came = sum(len(copies) for copies in rig.out.drain(4).values())
-        reference()
-        st = rig.check()
-        expect_equal(came, total(st, "forwarded"), "packets at the device, forwarded")
-        expect(taken > 40 and total(st, "arrived") > 400, f"{taken} taken, {total(st, 'arrived')} arrived")
-        note(f"{taken} taken, {total(st, 'arrived')} arrived, {st['gso_failed']} not split")
+    with hostile.no_splat(), rig_of(lib_extra.GsoRig, "50mbit", kind, bandwidth=100 * MBIT, limit=100000,
+                                    **CALM[kind]) as rig:
+        lib_extra.every_gso(rig, ECT0, lambda st: total(st, "forwarded"), lambda st: total(st, "arrived"))
 
 
 # Instances, modules, and with ppv
@@ -387,7 +348,7 @@ def until_idle(dump):
 
 @each([(kind, carry) for kind in KINDS for carry in (0, 1)], name=carried)
 def overload_of_CASE_hits_the_lower_value_alone(case):
-    """Two streams that do not answer, together half as much again as the link takes: one value has all of it."""
+    """Two unresponsive streams with 1.5 times the link rate together: one value has all of it."""
     kind, carry = case
     with Net() as net, valued(net, kind, {1: [(1, 50000)], 2: [(1, 20000)]}, carry, bandwidth=10 * MBIT) as dump:
         # What cannot be dropped is less than the rate.

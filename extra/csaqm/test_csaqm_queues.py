@@ -16,12 +16,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 import lib_extra
 from lib_values import (DROPS, ECNS, EXACT, KINDS, KNOBS, LONGEST_US, SEC, VALUE_MAX, Model, Wire, check_accounts,
-                        ecn_of, primed, state_of, total)
+                        ecn_of, state_of, total)
 
 import frames
 import lib
 from lib import CE, ECT0, ECT1, NOT_ECT, Failure, each, expect, expect_between, expect_equal, note, test
-from lib_csaqm import MBIT, CALM, SLOW, ROOMY, refresh, text_of, fill, wire_frame
+from lib_csaqm import MBIT, CALM, SLOW, ROOMY, gated, refresh, text_of, fill, wire_frame
 
 # The shaper
 
@@ -70,9 +70,7 @@ def rate_of_CASE_holds_after_idle_time(kind):
 @test()
 def priority_of_l4s_packets_is_strict():
     """Each codepoint to its queue; whatever waits for L goes before Classic ones."""
-    with Wire("vdq_csaqm", gate=True, bandwidth=1000 * MBIT, **CALM["vdq_csaqm"]) as wire:
-        model = Model("vdq_csaqm", bandwidth=1000 * MBIT, **CALM["vdq_csaqm"])
-        primed(wire, model)
+    with gated("vdq_csaqm", bandwidth=1000 * MBIT, **CALM["vdq_csaqm"]) as (wire, model):
         some = [wire.frame(500, ECNS[n % 4]) for n in range(40)]
         wire.send(*some, value=9)
         st = wire.stats()
@@ -111,9 +109,7 @@ def threshold_of_CASE_is_that_of_sorted_records(case):
         knobs = {"bandwidth": 40 * MBIT} | knobs
         if kind == "vdq_csaqm":
             knobs |= {"target_l": 3000}
-        with Wire(kind, gate=True, **knobs) as wire:
-            model = Model(kind, **knobs)
-            primed(wire, model)
+        with gated(kind, **knobs) as (wire, model):
             for _ in range(12):
                 fill(wire, model, rng, 30, VALUES[name])
                 model.update()
@@ -125,9 +121,7 @@ def threshold_of_CASE_is_that_of_sorted_records(case):
 @each(KINDS)
 def threshold_of_CASE_is_none_at_the_target_and_one_beyond_it(kind):
     bandwidth = 40 * MBIT
-    with Wire(kind, gate=True, bandwidth=bandwidth) as wire:
-        model = Model(kind, bandwidth)
-        primed(wire, model)
+    with gated(kind, bandwidth=bandwidth) as (wire, model):
         for name, ecn in (("l", ECT1), ("c", ECT0)) if kind == "vdq_csaqm" else (("c", ECT1),):
             while (left := model.target[name] - model.length(name)) >= 320:
                 frame = wire.frame(min(left, 1400) if not 0 < left - 1400 < 320 else 700, ecn)
@@ -146,9 +140,7 @@ def threshold_of_CASE_is_none_at_the_target_and_one_beyond_it(kind):
 
 @each(KINDS)
 def threshold_of_CASE_is_computed_every_tupdate_and_no_more(kind):
-    with Wire(kind, gate=True, bandwidth=40 * MBIT, tupdate=500000) as wire:
-        model = Model(kind, 40 * MBIT)
-        primed(wire, model)
+    with gated(kind, bandwidth=40 * MBIT, tupdate=500000) as (wire, model):
         rng = random.Random(3)
         refresh(wire)
         before = wire.stats()["updates"]
@@ -172,9 +164,7 @@ def signals_of_CASE_go_to_values_below_the_threshold_and_no_others(case):
     """Every packet: marked, dropped or as it was."""
     kind, ecn = case
     knobs = SLOW | {"bandwidth": 40 * MBIT, "ecn": ecn} | ROOMY[kind]
-    with Wire(kind, gate=True, **knobs) as wire:
-        model = Model(kind, **knobs)
-        primed(wire, model)
+    with gated(kind, **knobs) as (wire, model):
         rng = random.Random(21)
         sent = fill(wire, model, rng, 500, range(65536))
         # Two values that the threshold is next to.
@@ -216,9 +206,7 @@ def signals_of_CASE_go_to_values_below_the_threshold_and_no_others(case):
 def signals_of_CASE_reach_what_is_behind_many_drops(kind):
     """One call drops so many packets and no more, and lets one pass then; but what can be marked is marked."""
     knobs = SLOW | {"bandwidth": 40 * MBIT} | ROOMY[kind]
-    with Wire(kind, gate=True, **knobs) as wire:
-        model = Model(kind, **knobs)
-        primed(wire, model)
+    with gated(kind, **knobs) as (wire, model):
         for _ in range(4):
             for ecn, count in ((NOT_ECT, 64), (ECT0, 1), (NOT_ECT, 200), (ECT0, 3)):
                 wire.send(*(wire.frame(1000, ecn) for _ in range(count)), value=5)
@@ -309,7 +297,7 @@ def virtual_queue_is_served_though_somebody_looks_at_it_all_the_time():
 
 @each(KINDS)
 def virtual_queue_of_CASE_that_is_full_lets_packets_in_as_it_is_served(kind):
-    """Below the link's rate and beyond that of a virtual queue nothing waits, until that one is full."""
+    """Below the link's rate and above that of a virtual queue, the queue is idle until the virtual queue is full."""
     with Wire(kind, bandwidth=8 * MBIT, **({"vrate": 900} if kind == "vdq_csaqm" else {})) as wire:
         for ecn in (ECT1, ECT0):
             sent, begun = 0, time.monotonic()
@@ -349,7 +337,7 @@ def virtual_queue_of_CASE_has_nothing_of_what_was_served_long_ago(kind):
             wire.set(vrate=984, vrate_l=900)
         time.sleep(60)
         st = wire.stats()
-        expect_equal(state_of(st), {name: (0, 0, 0, 0) for name in "cl"}, "state after a minute")
+        expect_equal(state_of(st), dict.fromkeys("cl", (0, 0, 0, 0)), "state after a minute")
         before = total(st, "forwarded")
         model, rng = Model(kind, **knobs), random.Random(30)
         # The link is busy until they have been looked at, also where sending takes time.
@@ -476,7 +464,7 @@ def replay_in_order(kind, knobs, sent, events):
             continue
         number, ecn = which
         if not any(model.waiting.values()):
-            raise Failure(f"{number} left, and nothing waits")
+            raise Failure(f"{number} left, and the queue is idle")
         gone = model.leave()
         mine, verdict = gone[-1]
         expect(verdict != "drop", f"{number} left, and all are to be dropped: {gone}")

@@ -7,9 +7,9 @@ PLUGINS := $(patsubst %.c,%.so,$(notdir $(wildcard extra/*/q_*.c))) q_vdq_csaqm.
 override_dh_install::
 	echo $(VERSION) >VERSION
 	dh_install -ptcp-prague-dkms extra/prague/Kbuild extra/prague/tcp_prague.c extra/prague/prague.h \
-		VERSION LICENSES usr/src/tcp-prague-$(VERSION)
+		VERSION usr/src/tcp-prague-$(VERSION)
 	dh_install -pdualpi2-extra-dkms extra/Kbuild extra/*/sch_*.c extra/*/*.h include \
-		VERSION LICENSES usr/src/dualpi2-extra-$(VERSION)
+		VERSION usr/src/dualpi2-extra-$(VERSION)
 	dh_install -pdualpi2-extra-tools $(PLUGINS:%=build/tc/%) $(LIBDIR)
 
 override_dh_link::

@@ -100,7 +100,7 @@ def check_accounts(st, was_reset=False):
     if held not in (0, 1):
         wrong.append(f"qlen {st['qlen']} with {st['packets']} packets in the queue")
     if st["packets"] > st["max_packets"] or st["delay_max_ns"] > st["delay_sum_ns"]:
-        wrong.append(f"greatest of all: {st['max_packets']} packets, {st['delay_max_ns']} of {st['delay_sum_ns']} ns")
+        wrong.append(f"maximum: {st['max_packets']} packets, {st['delay_max_ns']} of {st['delay_sum_ns']} ns")
     k = st["knobs"]["coupling"]
     if abs(st["p_c"] - st["p"]**2) > 4 / 2**32 or abs(st["p_s"] - min(1, k * st["p"])) > (k + 2) / 2**32:
         wrong.append(f"probabilities {st['p']}, {st['p_c']}, {st['p_s']} with k = {k}")
@@ -116,13 +116,13 @@ def of(qdisc):
 
 
 class Pi2(lib.Aqm):
-    """pi2 on rtr's `down`; its knobs go by netlink, or as words for tc."""
+    """pi2 on rtr's `down`; its knobs go by netlink, or as arguments of tc."""
 
     kind = "pi2"
     ecn_was_off = False
 
-    def __init__(self, net, rate=10e6, shaper="htb", words=None, **knobs):
-        super().__init__(net, rate, shaper, words, knobs)
+    def __init__(self, net, rate=10e6, shaper="htb", args=None, **knobs):
+        super().__init__(net, rate, shaper, args, knobs)
 
     def _request(self, flags, knobs):
         expect_equal(lib_extra.request(self.netns, self.dev, self.handle, self.parent, "pi2", encode(**knobs), flags),

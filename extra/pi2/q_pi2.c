@@ -101,7 +101,7 @@ static int pi2_print_xstats(const struct qdisc_util *qu, FILE *f,
 
 	if (!xstats)
 		return 0;
-	option_copy(&st, sizeof(st), xstats);
+	option_copy_attr(&st, sizeof(st), xstats);
 
 	pi2_print_probability("prob", "prob %f", st.prob);
 	pi2_print_probability("prob-classic", " prob_classic %f",

@@ -291,7 +291,7 @@ static_assert(DUALPI2_SIGNAL_RANDOM == (int)TC_PI2_SIGNAL_RANDOM);
 static_assert(sizeof(struct pi2_config) <= U8_MAX);
 
 /* Drop what is beyond the limit, oldest first.  A packet that a parent has peeked at
- * or that the device gave back is on its way and stays.  Called with the tree locked.
+ * or a requeued packet counts as sent and stays.  Called with the tree locked.
  */
 static void pi2_trim(struct Qdisc *sch)
 {
@@ -381,20 +381,12 @@ static void pi2_reset(struct Qdisc *sch)
 static int pi2_dump(struct Qdisc *sch, struct sk_buff *skb)
 {
 	const struct pi2_sched_data *q = qdisc_priv(sch);
-	const struct pi2_config *cfg = &q->config;
 	struct nlattr *opts;
 
 	opts = nla_nest_start_noflag(skb, TCA_OPTIONS);
 	if (!opts)
 		return -EMSGSIZE;
-	if (nla_put_u32(skb, TCA_PI2_LIMIT, cfg->limit_pkts) ||
-	    nla_put_u32(skb, TCA_PI2_TARGET, cfg->target_us) ||
-	    nla_put_u32(skb, TCA_PI2_TUPDATE, cfg->tupdate_us) ||
-	    nla_put_u32(skb, TCA_PI2_ALPHA, cfg->alpha) ||
-	    nla_put_u32(skb, TCA_PI2_BETA, cfg->beta) ||
-	    nla_put_u8(skb, TCA_PI2_COUPLING, cfg->coupling) ||
-	    nla_put_u8(skb, TCA_PI2_ECN, cfg->ecn) ||
-	    nla_put_u8(skb, TCA_PI2_SIGNAL, cfg->signal)) {
+	if (dualpi2_put_attrs(skb, &pi2_options, &q->config, 0)) {
 		nla_nest_cancel(skb, opts);
 		return -EMSGSIZE;
 	}

@@ -277,9 +277,9 @@ def delay_counted_is_the_delay_measured():
         # 200 packets of 1000 bytes and what the shaper holds; the first second is shorter.
         expect_between(mean_us / result["all"].delay_us["mean"], 0.97, 1.01, "mean counted, measured")
         greatest = st["delay_max_ns"] / 1e3 / result["all"].delay_us["max"]
-        expect_between(greatest, 0.98, 1.01, "greatest counted, measured")
+        expect_between(greatest, 0.98, 1.01, "maximum counted, measured")
         net.traffic(2, Stream("few", pps=10))
-        expect_equal(q.stats()["delay_max_ns"], st["delay_max_ns"], "greatest after shorter ones")
+        expect_equal(q.stats()["delay_max_ns"], st["delay_max_ns"], "maximum after shorter ones")
 
 
 @test()
@@ -331,7 +331,7 @@ def limit_lowered_drops_the_oldest():
         before = q.stats()
         q.set(limit=10)
         st = q.stats()
-        expect_equal((st["packets"], st["qlen"]), (10, 10), "packets that wait")
+        expect_equal((st["packets"], st["qlen"]), (10, 10), "packets queued")
         expect_equal(st["not_ect"]["purged"], before["packets"] - 10, "purged")
         expect_equal(st["drops"] - before["drops"], before["packets"] - 10, "drops of the qdisc")
         q.check()

@@ -24,9 +24,8 @@ import frames
 import hostile
 import lib
 import packets
-from gso import GSO, GsoRig
 from lib import (CE, CODEPOINTS, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_between, expect_equal,
-                 note, run, shared_net, tc, test)
+                 run, shared_net, tc, test)
 from parents import AGREEING, Account, Kind, Tree
 from lib_pi2 import KNOBS, DEFAULTS, LONGEST_US, ECN_OF, AT_CAP, CALM, encode, total, check_accounts, of, Pi2
 
@@ -116,34 +115,9 @@ def parent_multiq_gets_what_it_peeked_at():
 
 # Packets
 
-class Pi2Rig(packets.Rig):
+def rig_of(rate, cls=lib_extra.Rig, bridge=False, **knobs):
     """TAP devices, and pi2 on one of them."""
-
-    def __init__(self, rate, bridge=False, **knobs):
-        super().__init__(rate, bridge)
-        self.pi2 = knobs
-
-    def add(self):
-        expect_equal(lib_extra.request(self.netns, "out", "10:", "1:10", "pi2", encode(**self.pi2)), (0, ""),
-                     "add of pi2")
-
-    def stats(self):
-        return of(lib_extra.found(self.netns, "out"))
-
-    def check(self):
-        st = self.stats()
-        check_accounts(st)
-        expect_equal((st["qlen"], st["backlog"]), (0, 0), "left in pi2")
-        parent = self.parent()
-        expect_equal((parent["qlen"], parent["backlog"]), (0, 0), "left in htb")
-        return st
-
-
-class Pi2GsoRig(GsoRig, Pi2Rig):
-    """The same with virtio headers."""
-
-    def __init__(self, rate, **knobs):
-        Pi2Rig.__init__(self, rate, **knobs)
+    return cls(rate, [("10:", "1:10", "pi2", encode(**knobs))], of, check_accounts, bridge)
 
 
 def in_parts(injector, per_kind):
@@ -160,7 +134,7 @@ FILLERS = 10
 @each(("socket", "ring", "bridge"))
 def kinds_by_CASE_are_marked_byte_exact_or_left_alone(injector):
     """Every kind of frame with an ECN field, with every codepoint, where every ECT packet is marked."""
-    with Pi2Rig("100kbit", bridge=injector == "bridge", coupling=1, **AT_CAP) as rig:
+    with rig_of("100kbit", bridge=injector == "bridge", coupling=1, **AT_CAP) as rig:
         marks = 0
         for part in in_parts(injector, 3):
             load = packets.Load(rig.injector(injector))
@@ -173,7 +147,7 @@ def kinds_by_CASE_are_marked_byte_exact_or_left_alone(injector):
             wrong = [r for r in result if r[3] != ("same" if r[1] == CE else "marked")]
             expect(not wrong, f"{len(wrong)} of {len(result)} wrong: {wrong[:8]}")
             marks += sum(verdict == "marked" for *_, verdict in result)
-        st = rig.check()
+        st = rig.check()[0]
         expect_equal((total(st, "marked"), st["mark_failed"], st["unparsed"]), (marks, 0, 0),
                      "marked, failed, unparsed")
         expect(marks > 80, f"{marks} marks")
@@ -182,7 +156,7 @@ def kinds_by_CASE_are_marked_byte_exact_or_left_alone(injector):
 @each(("socket", "ring", "bridge"))
 def kinds_by_CASE_count_by_their_codepoint_and_garbage_as_not_ect(injector):
     """While no signals are given everything goes through unchanged."""
-    with Pi2Rig("1mbit", bridge=injector == "bridge", **CALM) as rig:
+    with rig_of("1mbit", bridge=injector == "bridge", **CALM) as rig:
         sent, unparsed = [0] * 4, 0
         for part in in_parts(injector, 4):
             load = packets.Load(rig.injector(injector))
@@ -194,7 +168,7 @@ def kinds_by_CASE_count_by_their_codepoint_and_garbage_as_not_ect(injector):
                         sent[NOT_ECT if ip is None else ecn] += 1
                         unparsed += ip is None
             expect_equal({verdict for *_, verdict in load.verdicts(rig.out.drain(4))}, {"same"}, "what became of them")
-        st = rig.check()
+        st = rig.check()[0]
         expect_equal([st[name]["arrived"] for name in CODEPOINTS], sent, "arrived, by codepoint")
         expect_equal(st["unparsed"], unparsed, "unparsed")
         expect(unparsed > 20, f"{unparsed} without an IP header")
@@ -202,7 +176,7 @@ def kinds_by_CASE_count_by_their_codepoint_and_garbage_as_not_ect(injector):
 
 @test()
 def garbage_is_dropped_as_not_ect():
-    with Pi2Rig("100kbit", coupling=1, **AT_CAP) as rig:
+    with rig_of("100kbit", coupling=1, **AT_CAP) as rig:
         load = packets.Load(rig.injector("socket"))
         load.fill(8, CE, 1514)
         count = 0
@@ -212,7 +186,7 @@ def garbage_is_dropped_as_not_ect():
                 count += 1
         load.fill(8, CE, 1514)
         result = load.verdicts(rig.out.drain(4))
-        st = rig.check()
+        st = rig.check()[0]
         lost = sum(verdict == "lost" for *_, verdict in result)
         expect_equal(st["not_ect"]["dropped_aqm"], lost, "dropped, lost")
         expect_between(lost, count - 2 - count // 65, count, f"lost of {count}")
@@ -221,7 +195,7 @@ def garbage_is_dropped_as_not_ect():
 @test()
 def last_packet_is_not_dropped_however_long_it_is():
     """It alone is more than two packets of full size; a parent is not to see its child run empty inside dequeue."""
-    with Pi2Rig("400kbit", coupling=1, **AT_CAP) as rig:
+    with rig_of("400kbit", coupling=1, **AT_CAP) as rig:
         for turn in range(1, 4):
             load = packets.Load(rig.injector("socket"))
             load.fill(12, NOT_ECT, 5000)
@@ -233,19 +207,8 @@ def last_packet_is_not_dropped_however_long_it_is():
 
 @test()
 def gso_of_every_kind_and_lie_is_accounted_for():
-    with hostile.no_splat(), Pi2GsoRig("1mbit", **CALM) as rig:
-        send, reference = rig.both_ways()
-        taken = 0
-        for number, kind in enumerate(GSO):
-            for version in kind.versions:
-                head, frame = kind.build(100 + number, ECT1, version)
-                taken += bool(send(head, frame))
-        came = sum(len(copies) for copies in rig.out.drain(4).values())
-        reference()
-        st = rig.check()
-        expect_equal(came, total(st, "forwarded"), "packets at the device, forwarded")
-        expect(taken > 40 and total(st, "arrived") > 400, f"{taken} taken, {total(st, 'arrived')} arrived")
-        note(f"{taken} taken, {total(st, 'arrived')} arrived, {st['gso_failed']} not split")
+    with hostile.no_splat(), rig_of("1mbit", lib_extra.GsoRig, **CALM) as rig:
+        lib_extra.every_gso(rig, ECT1, lambda st: total(st, "forwarded"), lambda st: total(st, "arrived"))
 
 
 @test()
@@ -279,7 +242,7 @@ RANGE = {"limit": "limit must be at least 1 packet", "target": "target must be 1
 def options_not_given_have_their_defaults():
     with Pi2(shared_net()) as q:
         expect_equal(q.stats()["knobs"], DEFAULTS, "defaults")
-    with Pi2(shared_net(), words="") as q:
+    with Pi2(shared_net(), args="") as q:
         expect_equal(q.stats()["knobs"], DEFAULTS, "defaults by tc")
 
 
@@ -307,26 +270,18 @@ def option_CASE_of_wrong_length_or_twice_is_refused(name):
     with Pi2(shared_net()) as q:
         kind, form = KNOBS[name]
         word = "coupling_factor" if name == "coupling" else name
-        good = struct.pack(form, DEFAULTS[name])
-        for data in (b"", good[:-1], good + b"\0", good + good + good + good):
-            expect_equal(q.change(lib.attr(kind, data)),
-                         (errno.EINVAL, f"pi2: attribute of wrong length: {word}"), f"{name} of {len(data)} bytes")
-        expect_equal(q.change(lib.attr(kind, good) * 2), (errno.EINVAL, f"pi2: attribute given twice: {word}"), "twice")
+        lib_extra.refuses_malformed(q.change, "pi2", word, kind, struct.pack(form, DEFAULTS[name]))
         expect_equal(q.stats()["knobs"], DEFAULTS, "options afterwards")
 
 
 @test()
 def option_that_is_unknown_is_refused():
     with Pi2(shared_net()) as q:
-        for kind in (0, 9, 10, 100, 0x3fff):
-            expect_equal(q.change(encode(limit=5) + lib.attr(kind, b"\1\0\0\0")),
-                         (errno.EINVAL, "pi2: unknown attribute"), f"attribute {kind}")
-        expect_equal(q.change(encode(limit=5) + b"\2\0\0\0"),
-                     (errno.EINVAL, "pi2: bytes left over after the attributes"), "left over")
+        lib_extra.refuses_unknown(q.change, "pi2", encode(limit=5), (0, 9, 10, 100, 0x3fff))
         expect_equal(q.stats()["knobs"], DEFAULTS, "options afterwards")
 
 
-WORDS = {
+ARGS = {
     "limit 1": {"limit": 1}, "limit 4294967295p": {"limit": 2**32 - 1}, "limit 12p": {"limit": 12},
     "limit 1e3": {"limit": 1000},
     "target 1us": {"target": 1}, "target 5ms": {"target": 5000}, "target 1.5ms": {"target": 1500},
@@ -341,7 +296,7 @@ WORDS = {
 }
 TIMES = "1us to 4.294967s"
 GAINS = "0.00390625Hz to 8388607.99609375Hz"
-WRONG_WORDS = {
+WRONG_ARGS = {
     "limit": "limit: the value is missing; expected 1p to 4294967295p",
     "limit 0": 'limit: "0" is not in range; expected 1p to 4294967295p',
     "limit 4294967296": 'limit: "4294967296" is not in range; expected 1p to 4294967295p',
@@ -368,33 +323,33 @@ WRONG_WORDS = {
     "coupling_factor two": 'coupling_factor: "two" is not a number; expected 1 to 255',
     "signal": "signal: the value is missing; expected recur or random",
     "signal both": 'signal: "both" is unknown; expected recur or random',
-    "ecn noecn": "noecn: there is ecn already; expected one of the two",
-    "limit 5 limit 5": 'limit: duplicate, "5" is the second value; expected once',
-    "signal recur signal recur": 'signal: duplicate, "recur" is the second value; expected once',
-    "bytemode": '"bytemode" is not an option; expected one of:',
-    "dq_rate_estimator": '"dq_rate_estimator" is not an option; expected one of:',
+    "ecn noecn": "noecn: conflicts with ecn; use one of the two",
+    "limit 5 limit 5": 'limit: given twice, the second time with "5"; expected once',
+    "signal recur signal recur": 'signal: given twice, the second time with "recur"; expected once',
+    "bytemode": 'unknown option "bytemode"; see: tc qdisc add pi2 help',
+    "dq_rate_estimator": 'unknown option "dq_rate_estimator"; see: tc qdisc add pi2 help',
 }
 
 
 @test()
 def words_say_what_the_options_say():
-    with Pi2(shared_net(), words="") as q:
+    with Pi2(shared_net(), args="") as q:
         q.ecn_was_off = True
         state = dict(DEFAULTS)
-        for words, knobs in WORDS.items():
-            tc(f"qdisc change dev down parent 1:10 handle 10: pi2 {words}", q.netns)
+        for args, knobs in ARGS.items():
+            tc(f"qdisc change dev down parent 1:10 handle 10: pi2 {args}", q.netns)
             state |= knobs
-            expect_equal(q.stats()["knobs"], state, words)
+            expect_equal(q.stats()["knobs"], state, args)
 
 
 @test()
 def words_that_are_wrong_are_refused_with_a_text():
-    with Pi2(shared_net(), words="limit 77") as q:
-        for words, text in WRONG_WORDS.items():
-            right = "beta 9" if words.startswith("target") else "target 9ms"
-            done = tc(f"qdisc change dev down parent 1:10 handle 10: pi2 {right} {words}", q.netns, check=False)
-            expect(done.returncode, f"{words} was accepted")
-            expect_equal(done.stderr.splitlines()[0], f"pi2: {text}", words)
+    with Pi2(shared_net(), args="limit 77") as q:
+        for args, text in WRONG_ARGS.items():
+            right = "beta 9" if args.startswith("target") else "target 9ms"
+            done = tc(f"qdisc change dev down parent 1:10 handle 10: pi2 {right} {args}", q.netns, check=False)
+            expect(done.returncode, f"{args} was accepted")
+            expect_equal(done.stderr.splitlines()[0], f"pi2: {text}", args)
         expect_equal(q.stats()["knobs"], DEFAULTS | {"limit": 77}, "options afterwards")
         done = tc("qdisc add dev down root pi2 help", q.netns, check=False)
         expect(done.returncode and done.stderr.startswith("Usage: ... pi2 [ limit PACKETS ]"), done.stderr)
@@ -404,14 +359,14 @@ def words_that_are_wrong_are_refused_with_a_text():
 
 
 def once(pairs):
-    """A JSON object, each of whose names is there once: tc's own are beside those of the kind."""
+    """A JSON object in which each name is unique, those of tc and those of the kind."""
     names = [name for name, _ in pairs]
     expect_equal(sorted(set(names)), sorted(names), "names")
     return dict(pairs)
 
 
 def shown(q):
-    """(words of the options as text, the options as JSON, all of JSON, text with statistics)"""
+    """(args of the options as text, the options as JSON, all of JSON, text with statistics)"""
     line = tc("qdisc show dev down", q.netns).stdout
     line = next(one for one in line.splitlines() if one.startswith("qdisc pi2 10:"))
     whole = next(one for one in json.loads(tc("-s -j qdisc show dev down", q.netns).stdout, object_pairs_hook=once)
@@ -437,10 +392,10 @@ def options_shown_of_CASE_set_the_same_again(number):
         expect_equal(q.stats()["knobs"], want, f"from the text {text}")
         if number == 2:
             return
-        words = [f"{key.replace('-', '_')} {value}" for key, value in options.items() if key != "ecn"]
-        words.append("ecn" if options["ecn"] else "noecn")
+        args = [f"{key.replace('-', '_')} {value}" for key, value in options.items() if key != "ecn"]
+        args.append("ecn" if options["ecn"] else "noecn")
         q.set(limit=3, alpha=999, ecn=not want["ecn"])
-        tc(["qdisc", "change", "dev", "down", "parent", "1:10", "handle", "10:", "pi2", *shlex.split(" ".join(words))],
+        tc(["qdisc", "change", "dev", "down", "parent", "1:10", "handle", "10:", "pi2", *shlex.split(" ".join(args))],
            q.netns)
         expect_equal(q.stats()["knobs"], want, f"from JSON {options}")
 

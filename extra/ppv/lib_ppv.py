@@ -2,7 +2,7 @@
 """What the tests of ppv share: throughput-value functions in floating point, a wire on which each frame has a value.
 
 Marks are read from the packets as they leave the device (lib_values.MarkTap), Identifications at the other end.
-Distributions are compared by their greatest distance, with an error of the first kind of 1e-9. This is not the place
+Distributions are compared by their maximum distance, with an error of the first kind of 1e-9. This is not the place
 for the arithmetic of the meter and of functions (unit/).
 
 DUALPI2_EXTRA is the directory with sch_ppv.ko and sch_csaqm.ko; TC_LIB_DIR has q_ppv.so.
@@ -25,7 +25,6 @@ MBIT = 125000
 # Figure 1 of the paper, in bytes per second and coded values: Gold is 10^8 / x for x Mbit/s; Silver half of its rate
 # up to 10 Mbit/s, a quarter beyond; one decade of the value is 6553.5.
 GOLD = [(1250, 65535), (125000000000, 13107)]
-BUILT_IN = 4
 LINE = [(1000, 60000), (1000000000, 1000)]
 
 
@@ -64,10 +63,10 @@ class PpvWire(Wire):
 
     def __init__(self, functions=None, lines="", parent=None, **knobs):
         self.functions = functions or {}
-        super().__init__("ppv", lines=lines, parent=parent, options=self.words(knobs, self.functions))
+        super().__init__("ppv", lines=lines, parent=parent, options=self.encoded(knobs, self.functions))
 
     @staticmethod
-    def words(knobs, functions):
+    def encoded(knobs, functions):
         return pack("ppv", **knobs) + b"".join(tvf(number, points) for number, points in functions.items())
 
     def __enter__(self):
@@ -80,7 +79,7 @@ class PpvWire(Wire):
         return self
 
     def set(self, functions=None, **knobs):
-        expect_equal(self.request(self.words(knobs, functions or {})), (0, ""), f"change of {knobs}")
+        expect_equal(self.request(self.encoded(knobs, functions or {})), (0, ""), f"change of {knobs}")
 
     def child(self, kind, handle="30:", parent="10:1", options=None, flags=lib.NLM_F_CREATE | lib.NLM_F_REPLACE):
         """Another one below ppv."""

@@ -8,7 +8,7 @@
  *
  * Source: "Virtual Dual Queue Core Stateless AQM", the paper, section 2 and figure
  * 1.  Values are coded in 16 bits as its section 3 says:
- *	coded = floor(log(value) / log(greatest value) * 65535)
+ *	coded = floor(log(value) / log(maximum value) * 65535)
  *
  * Rates are in bytes per second; _q16 is a logarithm to base 2 times 2^16.
  */
@@ -22,7 +22,7 @@
 /* The coded value; 0 is a packet that has none. */
 #define PPV_CODED_MAX		65535U
 
-/* log10 of the greatest value, which figure 1 of the paper ends at. */
+/* log10 of the maximum value, at which figure 1 of the paper ends. */
 #define PPV_DECADES		10U
 
 #define PPV_TVFS		16U	/* numbered from 1 on */

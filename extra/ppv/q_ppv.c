@@ -63,7 +63,6 @@ static void ppv_explain_points(void)
 
 static int ppv_parse_point(struct tc_ppv_point *point, char *text)
 {
-	static const struct option_unit no_unit[] = { { "", 1 }, { NULL, 0 } };
 	char *colon = strchr(text, ':');
 	double value;
 	__u64 rate;
@@ -77,7 +76,8 @@ static int ppv_parse_point(struct tc_ppv_point *point, char *text)
 	if (option_parse_value(&ppv_plugin, &ppv_rate, &rate, text))
 		return -1;
 	point->rate = rate;
-	if (!option_scan(&value, no_unit, colon)) {
+	if (strncasecmp(colon, "0x", 2) == 0 ||
+	    !option_scan(&value, option_no_units, colon)) {
 		fprintf(stderr,
 			"ppv: tvf: \"%s\" is not a packet value; expected 1.0004 to 1e10\n",
 			colon);
@@ -288,7 +288,7 @@ static int ppv_print_xstats(const struct qdisc_util *qu, FILE *f,
 
 	if (!xstats)
 		return 0;
-	option_copy(&st, sizeof(st), xstats);
+	option_copy_attr(&st, sizeof(st), xstats);
 	option_print_count("valued", "valued %llu", st.valued);
 	option_print_count("not-valued", " not_valued %llu", st.not_valued);
 	option_print_count("no-function", " no_function %llu", st.no_function);

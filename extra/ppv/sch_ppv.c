@@ -28,10 +28,11 @@
 #include <net/pkt_cls.h>
 #include <net/pkt_sched.h>
 #include <net/sch_generic.h>
-#include "csaqm_uapi.h"
+#include "ppv_uapi.h"
 #include "packet_value.h"
 #include <qdisc/attr.h>
 #include <qdisc/packet.h>
+#include "gso.h"
 #include "value.h"
 #include <compat/compat.h>
 
@@ -45,6 +46,8 @@ struct ppv_sched_data {
 	struct tcf_proto __rcu *filter_list;
 	struct Qdisc *child;
 	struct ppv_flow *flows;
+	struct ppv_flow *flow;		/* of the packet in ppv_enqueue() */
+	const struct ppv_tvf *function;	/* of that packet, too */
 	struct ppv_window window;
 	struct rnd_state rnd;
 	siphash_key_t key;
@@ -91,19 +94,19 @@ static int ppv_classify(struct sk_buff *skb, struct Qdisc *sch,
 	return number;
 }
 
-/* Hand a packet on.  Its control block says whether and where IP is, and is the next
- * one's from here on.
+/* Hand on a packet of q->flow.  Its control block says whether and where IP is, and is
+ * the next one's from here on.
  */
-static int ppv_pass_on(struct sk_buff *skb, struct Qdisc *sch,
-		       struct ppv_flow *flow, const struct ppv_tvf *tvf,
-		       u64 now_ns, struct sk_buff **to_free)
+static int ppv_pass_on(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns,
+		       struct sk_buff **to_free)
 {
 	struct ppv_sched_data *q = qdisc_priv(sch);
+	const struct ppv_tvf *tvf = q->function;
 	unsigned int len = qdisc_pkt_len(skb);
 	u64 rate;
 	int ret;
 
-	rate = ppv_flow_add(flow, &q->window, len, now_ns);
+	rate = ppv_flow_add(q->flow, &q->window, len, now_ns);
 	if (tvf->count &&
 	    ppv_write(skb, dualpi2_cb(skb)->priv, q->config.carry,
 		      ppv_pick(tvf, rate, prandom_u32_state(&q->rnd)))) {
@@ -124,50 +127,12 @@ static int ppv_pass_on(struct sk_buff *skb, struct Qdisc *sch,
 	return ret;
 }
 
-/* Hand on the segments of a GSO packet. */
-static int ppv_pass_on_gso(struct sk_buff *skb, struct Qdisc *sch,
-			   struct ppv_flow *flow, const struct ppv_tvf *tvf,
-			   u64 now_ns, struct sk_buff **to_free)
-{
-	struct ppv_sched_data *q = qdisc_priv(sch);
-	const struct dualpi2_cb cb = *dualpi2_cb(skb);
-	unsigned int whole = qdisc_pkt_len(skb), bytes = 0, len;
-	struct sk_buff *parts, *part, *next;
-	int count = 0, ret = NET_XMIT_DROP;
-
-	parts = dualpi2_split(skb);
-	if (IS_ERR(parts)) {
-		q->stats.gso_failed++;
-		return qdisc_drop(skb, sch, to_free);
-	}
-	if (!parts)
-		return ppv_pass_on(skb, sch, flow, tvf, now_ns, to_free);
-
-	/* A list of packets is its own first segment. */
-	consume_skb(skb);
-	skb_list_walk_safe(parts, part, next) {
-		dualpi2_init_segment(part, sch, &cb);
-		len = qdisc_pkt_len(part);
-		ret = ppv_pass_on(part, sch, flow, tvf, now_ns, to_free);
-		if (ret != NET_XMIT_SUCCESS)
-			continue;
-		bytes += len;
-		count++;
-	}
-	if (!count)
-		return ret;
-	dualpi2_adjust_parents(sch, count, (int)(whole - bytes));
-	return NET_XMIT_SUCCESS;
-}
-
 static int ppv_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 		       struct sk_buff **to_free)
 {
 	struct ppv_sched_data *q = qdisc_priv(sch);
 	u64 now_ns = ktime_get_ns();
 	struct dualpi2_cb cb = {};
-	const struct ppv_tvf *tvf;
-	struct ppv_flow *flow;
 	enum ppv_found found;
 	bool is_ip = true;
 	int number, ret = NET_XMIT_SUCCESS;
@@ -175,22 +140,23 @@ static int ppv_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 	number = ppv_classify(skb, sch, to_free, &ret);
 	if (number < 0)
 		return ret;
-	tvf = &q->tvf[number];
+	q->function = &q->tvf[number];
 
 	/* A filter's action may have changed the packet, so look afterwards. */
 	if (unlikely(dualpi2_linear_dsfield(skb) < 0))
 		is_ip = dualpi2_read_dsfield(skb, &cb) >= 0;
 	cb.priv = is_ip;
 	*dualpi2_cb(skb) = cb;
-	flow = ppv_flow_find(q->flows, skb_get_hash_perturb(skb, &q->key),
-			     &q->window, now_ns, &found);
+	q->flow = ppv_flow_find(q->flows, skb_get_hash_perturb(skb, &q->key),
+				&q->window, now_ns, &found);
 	if (found != PPV_FLOW_KNOWN) {
 		q->stats.flows_new++;
 		q->stats.flows_evicted += found == PPV_FLOW_EVICTED;
 	}
 	if (skb_is_gso(skb))
-		return ppv_pass_on_gso(skb, sch, flow, tvf, now_ns, to_free);
-	return ppv_pass_on(skb, sch, flow, tvf, now_ns, to_free);
+		return extra_enqueue_gso(skb, sch, now_ns, to_free, ppv_pass_on,
+					 &q->stats.gso_failed);
+	return ppv_pass_on(skb, sch, now_ns, to_free);
 }
 
 static struct sk_buff *ppv_dequeue(struct Qdisc *sch)

@@ -204,7 +204,7 @@ def values_in_the_identification_are_for_atomic_packets_alone():
         expect_equal(set(got), set(sent), "packets")
         for number, (frame, atomic, at) in sent.items():
             count += atomic
-            # Receivers get the outermost tag beside the frame.
+            # Receivers get the outermost tag outside of the frame.
             now = got[number]
             if len(now) < len(frame):
                 now = frame[:12] + frame[12:16] + now[12:]
@@ -322,9 +322,9 @@ def class_list_shows_functions():
         expect_equal(shown(), [f"10:{n}" for n in range(1, 5)], "classes")
         wire.set({16: LINE, 9: LINE})
         expect_equal(shown(), sorted(["10:1", "10:2", "10:3", "10:4", "10:9", "10:10"]), "classes")
-        for words in ("class add dev w0 parent 10: classid 10:7 ppv", "class del dev w0 classid 10:1",
+        for args in ("class add dev w0 parent 10: classid 10:7 ppv", "class del dev w0 classid 10:1",
                       "class change dev w0 classid 10:1 ppv"):
-            expect(tc(words, wire.netns, check=False).returncode, f"{words} was accepted")
+            expect(tc(args, wire.netns, check=False).returncode, f"{args} was accepted")
         expect_equal(len(shown()), 6, "classes afterwards")
         # There is one qdisc below, whatever class it was put into.
         for handle, parent in (("31:", "10:1"), ("32:", "10:9"), ("33:", "10:10")):

@@ -137,19 +137,14 @@ def option_CASE_is_taken_at_its_bounds_and_refused_beyond(name):
         before = wire.stats()["raw"]
         kind, form = KNOBS["ppv"][name]
         good = struct.pack(form, state[name])
-        for bad, text in (*((struct.pack(form, value), RANGE[name]) for value in BEYOND[name]),
-                          *((bytes(size), f"ppv: attribute of wrong length: {name}")
-                            for size in {0, 1, 3, 4, 5, 8} - {len(good)})):
-            one = lib.attr(kind, bad)
+        for value in BEYOND[name]:
+            one = pack("ppv", **{name: value})
             for options in (one, tvf(8, LINE) + one, one + tvf(8, LINE)):
-                expect_equal(wire.request(options), (errno.EINVAL, text), f"{name} {bad}")
-        expect_equal(wire.request(lib.attr(kind, good) * 2),
-                     (errno.EINVAL, f"ppv: attribute given twice: {name}"), "twice")
-        for other in (0, 5, 6, 100, 0x3fff):
-            expect_equal(wire.request(tvf(8, LINE) + lib.attr(other, bytes(4))),
-                         (errno.EINVAL, "ppv: unknown attribute"), f"attribute {other}")
-        expect_equal(wire.request(tvf(8, LINE) + b"\2\0\0\0"),
-                     (errno.EINVAL, "ppv: bytes left over after the attributes"), "left over")
+                expect_equal(wire.request(options), (errno.EINVAL, RANGE[name]), f"{name} {value}")
+        for change in (wire.request, lambda options: wire.request(tvf(8, LINE) + options),
+                       lambda options: wire.request(options + tvf(8, LINE))):
+            lib_extra.refuses_malformed(change, "ppv", name, kind, good)
+        lib_extra.refuses_unknown(wire.request, "ppv", tvf(8, LINE), (0, 5, 6, 100, 0x3fff))
         expect(wire.stats()["raw"] == before, "options afterwards")
 
 
@@ -183,7 +178,7 @@ def options_shown_and_set_again_change_no_byte():
             state = state[0] | knobs, state[1] | functions
             if sum(map(len, state[1].values())) > TOGETHER:
                 state = before
-                expect_equal(wire.request(wire.words(knobs, functions)), (errno.EINVAL, TOO_MANY), f"turn {turn}")
+                expect_equal(wire.request(wire.encoded(knobs, functions)), (errno.EINVAL, TOO_MANY), f"turn {turn}")
                 continue
             wire.set(functions, **knobs)
             st = wire.stats()
@@ -230,9 +225,9 @@ def options_of_CASE_with_all_points_are_shown(count):
 def ppv_below_ppv_is_refused():
     """A packet has one value; and a chain of them, each of whose classes has the child, would be searched for ever."""
     with Wire("ppv") as wire:
-        for parent, words in (("10:1", "ppv"), ("10:2", "ppv default 2")):
-            done = lib.tc(f"qdisc add dev w0 parent {parent} handle 30: {words}", wire.netns, check=False)
-            expect(done.returncode, f"{words} at {parent} was accepted")
+        for parent, args in (("10:1", "ppv"), ("10:2", "ppv default 2")):
+            done = lib.tc(f"qdisc add dev w0 parent {parent} handle 30: {args}", wire.netns, check=False)
+            expect(done.returncode, f"{args} at {parent} was accepted")
             expect("ppv: no ppv below ppv: packets have one value" in done.stderr, done.stderr)
         lib.tc("qdisc add dev w0 parent 10:1 handle 30: vdq_csaqm bandwidth 10mbit", wire.netns)
         shown = json.loads(lib.tc("-j qdisc show dev w0", wire.netns).stdout)
@@ -245,7 +240,7 @@ def ppv_below_ppv_is_refused():
 def instances_do_not_know_each_other():
     lines = "qdisc add dev w0 root handle 1: prio bands 2 priomap 0 1" + 14 * " 0" + "\n"
     with PpvWire({5: [(1, 500)]}, lines=lines, parent="1:1", default=5) as wire:
-        other = PpvWire.words({"default": 6}, {6: [(1, 600)]})
+        other = PpvWire.encoded({"default": 6}, {6: [(1, 600)]})
         expect_equal(lib_extra.request(wire.netns, "w0", "20:", "1:2", "ppv", other), (0, ""), "add of another one")
         for priority in (0, 1, 0, 1, 1):
             wire.send(wire.frame(1000), priority=priority)

@@ -10,6 +10,45 @@
  *
  * Windows are in packets, 32 bits of fraction (q32); shares and ratios have 20
  * (q20) or 32.  Times are in us.
+ *
+ * Steady state.  A round lasts R, or R_virt if that is longer; W is the window of a
+ * round in packets.  Each packet is marked with probability p, independently of the
+ * others.  Per round, unmarked packets increase W by 1 - p.  A flow decreases W by
+ * alpha / 2 at the first mark after a round has passed since the last decrease.
+ * That mark is 1 / p packets late on average, which are 1 / (p W) rounds.  With
+ * alpha = p and x = p W, increase and decrease balance where
+ *
+ *	p W / 2 = (1 - p) (1 + 1 / (p W))	or	x^2 = 2 (1 - p) (x + 1)
+ *	W = ((1 - p) + sqrt((1 - p)^2 + 2 (1 - p))) / p
+ *
+ * For small p this is (1 + sqrt 3) / p = 2.73 / p packets.  With 1500 bytes per 25 ms
+ * it is 1.31 / p Mbit/s, where a decrease without delay has 2 (1 - p) / p packets and
+ * 0.96 (1 / p - 1) Mbit/s.  The DualPI2 paper's Prague has 20.1 Mbit/s at p = 6.34 %
+ * (Fig. 8, A5 : B5, Ethernet); the formula gives 19.8.  Where every 1 / p-th packet is
+ * marked, a decrease comes with every second or third mark, and x^2 is 4 (1 - p) or
+ * 6 (1 - p).
+ *
+ * Classic-ECN bottlenecks (RFC 9331, section 4.3, item 3).  An L4S queue marks as soon
+ * as a packet waits, at about 1 ms.  A Classic AQM marks only where a queue stands: of
+ * 5 ms for CoDel, 15 ms for PIE.  The marking probability differs less: either settles
+ * at 2 to 3 marks per round.  So what tells is the queue that a marked flow sees.  A
+ * look is one round or several, until it has 8 RTT samples.  For each look, in us:
+ *
+ *	base	shortest RTT of the connection in the last minutes
+ *	stands	shortest RTT in the look, minus base
+ *	marked	shortest RTT of an ACK with a mark, minus base
+ *	limit	Q + 2 R / W
+ *
+ * Q is classic_queue_us.  2 R / W is the time in which the flow sends two packets: the
+ * residual time and the serialization time that a slow link has without a queue.  A look
+ * with a mark is Classic if stands >= limit.  One packet that waited less is enough to
+ * say that no queue stands, so that jitter is none.  Otherwise a look is L4S if
+ * marked < Q: a Classic AQM marks no packet that has waited less.  Any other says nothing.
+ *
+ * A score, 0 to 2 N, counts Classic looks up and L4S looks down.  The response becomes
+ * Reno's at N (classic_looks), and Prague's again at 0.  So a change takes N looks more
+ * of its kind than of the other, and cannot flap.  Reno's response: R is the round, W is
+ * halved at the first mark in a round, and increases by a step per round.
  */
 #ifndef PRAGUE_H
 #define PRAGUE_H
@@ -38,8 +77,21 @@
 #define PRAGUE_MOST_ACKED	(1U << 15)
 /* Time of the largest burst: 1 / 2^12 s */
 #define PRAGUE_BURST_SHIFT	12
-/* Intervals that one decrease may be for, see prague_cut() */
+/* With late_cut: maximum number of intervals that one decrease accounts for */
 #define PRAGUE_LATE_MOST	4
+/*
+ * Additive increase per round: payload of a 1500-byte packet of IPv4 with TCP
+ * timestamps, bytes; and the most packets that this may be.
+ */
+#define PRAGUE_STEP_BYTES	1448
+#define PRAGUE_MOST_STEP	8
+
+/* Classic-ECN detection: default parameters, see struct prague_params */
+#define PRAGUE_CLASSIC_QUEUE_US	3000
+#define PRAGUE_CLASSIC_LOOKS	8
+#define PRAGUE_CLASSIC_LOOKS_MOST	127
+/* ... and RTT samples that a look needs at least */
+#define PRAGUE_LOOK_SAMPLES	8
 
 #define PRAGUE_ONE_Q32		(1ULL << 32)
 
@@ -49,7 +101,10 @@
 struct prague_params {
 	u32 rtt_virt_us;	/* RTT that shorter ones are taken for; 0: none is */
 	u32 transition_rounds;	/* after slow start, until then */
+	bool late_cut;		/* a late decrease is larger, see prague_cut() */
 	u32 least_rate_bytes_ps;	/* bytes/s that marks do not push it below */
+	u32 classic_queue_us;	/* Q: minimum standing queue of a Classic AQM; 0: no detection */
+	u32 classic_looks;	/* N: score at which the response becomes Reno's, 1 to 127 */
 };
 
 struct prague {
@@ -63,10 +118,16 @@ struct prague {
 	u32 seen_ce;		/* ... and at the last ACK */
 	u32 rounds;		/* since slow start, at most transition_rounds */
 	u32 rtt_us8;		/* smoothed, times 8; 0: not known yet */
+	u32 look_floor_us;	/* shortest RTT of this look; U32_MAX: no sample */
+	u32 look_marked_us;	/* ... of the ACKs with a mark */
 	bool slow_start;	/* the first one: no mark or loss was seen */
 	bool undo_slow_start;	/* was it, before the last loss? */
 	bool in_loss;		/* a loss is being repaired */
 	bool saw_ce;
+	bool look_has_ce;	/* a mark came in this look */
+	bool is_classic;	/* response to marks is Reno's */
+	u8 look_samples;	/* RTT samples of this look, at most PRAGUE_LOOK_SAMPLES */
+	u8 classic_score;	/* 0 to twice classic_looks */
 };
 
 /* One ACK, as the kernel counts it. */
@@ -76,6 +137,7 @@ struct prague_ack {
 	u32 ce;			/* packets that came marked since then, as the peer tells */
 	u32 acked;		/* packets that this ACK says were delivered */
 	s32 rtt_us;		/* of the last of them; 0 or less: not known */
+	u32 least_rtt_us;	/* of the path in the last minutes; U32_MAX: not known */
 	/* all that was under way at the begin of the round has been acknowledged */
 	bool round_ended;
 	bool limited;		/* window or pacing was what held the sender back */
@@ -95,6 +157,13 @@ static inline u32 prague_rtt_us(const struct prague *p)
 	return max_t(u32, p->rtt_us8 >> 3, 1);
 }
 
+/* Has the transition after slow start ended?  At a Classic bottleneck it does not. */
+static inline bool prague_is_past_transition(const struct prague *p,
+					     const struct prague_params *params)
+{
+	return !p->slow_start && !p->is_classic && p->rounds >= params->transition_rounds;
+}
+
 /**
  * prague_is_rtt_independent() - does the flow act as one of a longer RTT?
  * @p: state
@@ -106,7 +175,7 @@ static inline u32 prague_rtt_us(const struct prague *p)
 static inline bool prague_is_rtt_independent(const struct prague *p,
 					     const struct prague_params *params)
 {
-	return !p->slow_start && p->rounds >= params->transition_rounds &&
+	return prague_is_past_transition(p, params) &&
 	       prague_rtt_us(p) < params->rtt_virt_us;
 }
 
@@ -159,59 +228,94 @@ static inline void prague_init(struct prague *p, u64 now_us, u32 cwnd,
 		.round_ce = ce,
 		.seen_ce = ce,
 		.rtt_us8 = first_us * 8,
+		.look_floor_us = U32_MAX,
+		.look_marked_us = U32_MAX,
 		.slow_start = slow_start,
 	};
 }
 
-/* The first sample is taken as it is, each further one by 1/8, as RFC 6298 has it. */
-static inline void prague_add_rtt(struct prague *p, s32 rtt_us)
+/* @window_q32 * @to / @from, at most PRAGUE_MOST_CWND packets; @from and @to are not 0. */
+static inline u64 prague_scale(u64 window_q32, u32 to, u32 from)
 {
-	u32 sample_us;
+	u64 most_q32 = PRAGUE_MOST_CWND * PRAGUE_ONE_Q32;
+
+	if (div_u64(window_q32, from) >= div_u64(most_q32, to))
+		return most_q32;
+	return mul_u64_u32_div(window_q32, to, from);
+}
+
+/*
+ * The first sample is taken as it is, each further one by 1/8, as RFC 6298 has it.
+ *
+ * A flow that is independent of its RTT keeps its rate, W / R, while R changes below
+ * R_virt: the window changes in proportion.  A constant window would make the rate
+ * depend on the queue again, and differently for each base RTT.
+ */
+static inline void prague_add_rtt(struct prague *p, const struct prague_params *params,
+				  s32 rtt_us)
+{
+	u32 virt_us8 = params->rtt_virt_us * 8;
+	u32 was_us8 = p->rtt_us8;
+	u32 sample_us, from, to;
 
 	if (rtt_us <= 0)
 		return;
 	sample_us = min_t(u32, rtt_us, PRAGUE_RTT_MOST_US);
-	if (!p->rtt_us8)
+	if (!was_us8) {
 		p->rtt_us8 = sample_us * 8;
-	else
-		p->rtt_us8 += sample_us - (p->rtt_us8 >> 3);
+		return;
+	}
+	p->rtt_us8 += sample_us - (was_us8 >> 3);
+	from = min_t(u32, was_us8, virt_us8);
+	to = min_t(u32, p->rtt_us8, virt_us8);
+	if (from == to || !prague_is_past_transition(p, params))
+		return;
+	p->window_q32 = max_t(u64, prague_scale(p->window_q32, to, from), PRAGUE_TINY_Q32);
+	p->undo_q32 = prague_scale(p->undo_q32, to, from);
 }
 
 /*
  * Additive increase for @acked packets without a mark: W += acked * ai / W with
- * ai = 1 packet, or (R / R_virt)^2, so that the rate grows by a packet per
- * R_virt each R_virt.  No more for an ACK than slow start would: W is taken for
- * R / R_virt at least.  acked < 2^15 and ai <= 2^32, so that the dividend is
- * below 2^63; the divisor is at least 2^8, as the window is 2^24 at least.
+ * ai = step, or step * (R / R_virt)^2, so that the rate grows by a step per R_virt
+ * each R_virt.  The step is PRAGUE_STEP_BYTES, in packets of @mss bytes, so that the
+ * rate does not depend on the MSS.  Each acknowledged packet adds one packet per
+ * round at most: W is taken for step * R / R_virt at least.
+ *
+ * step <= 2^3 and acked < 2^15, so that the dividend is below 2^63; the divisor is at
+ * least 2^5, as the window is 2^24 at least.
  */
-static inline void prague_increase(struct prague *p,
-				   const struct prague_params *params, u32 acked)
+static inline void prague_increase(struct prague *p, const struct prague_params *params,
+				   u32 acked, u32 mss)
 {
-	u64 ratio_q32 = PRAGUE_ONE_Q32, ai_q32 = PRAGUE_ONE_Q32;
+	u32 step_q24 = div_u64((u64)PRAGUE_STEP_BYTES << 24,
+			       max_t(u32, mss, PRAGUE_STEP_BYTES / PRAGUE_MOST_STEP));
+	u64 least_q32 = (u64)step_q24 << 8, ai_q32 = least_q32;
 
 	if (prague_is_rtt_independent(p, params)) {
 		/* Below 1, because the RTT is the shorter one. */
-		ratio_q32 = div_u64((u64)prague_rtt_us(p) << 32, params->rtt_virt_us);
-		ai_q32 = ratio_q32 * ratio_q32 >> 32;
+		u32 ratio_q32 = div_u64((u64)prague_rtt_us(p) << 32, params->rtt_virt_us);
+
+		least_q32 = mul_u64_u32_shr(least_q32, ratio_q32, 32);
+		ai_q32 = mul_u64_u32_shr(least_q32, ratio_q32, 32);
 	}
-	p->window_q32 += div64_u64(acked * ai_q32 << 16,
-				   max_t(u64, p->window_q32, ratio_q32) >> 16);
+	p->window_q32 += div64_u64(acked * ai_q32 << 13,
+				   (max_t(u64, p->window_q32, least_q32) + (1 << 19) - 1) >> 19);
 }
 
 /*
- * Multiplicative decrease by marks: W *= 1 - alpha / 2 once an interval, and as
- * many times as it was due where the mark came late; what is less than a whole
- * interval counts in proportion.
+ * Multiplicative decrease by marks: W *= 1 - alpha / 2, once an interval.
  *
- * Where marks come at random, the first one after an interval is late by a third
- * of it, and a flow that leaves that out settles at 2.7 (1 - p) / p packets in
- * place of 2 (1 - p) / p.
+ * @late is for experiments.  It makes a decrease in proportion to the time since the
+ * last one, for PRAGUE_LATE_MOST intervals at most, so that a flow settles at
+ * 2 (1 - p) / p packets whenever its marks come.  Such a flow starves next to an L4S
+ * flow that decreases once per round.
  */
-static inline void prague_cut(struct prague *p, u64 now_us, u32 interval_us)
+static inline void prague_cut(struct prague *p, u64 now_us, u32 interval_us, bool late)
 {
 	u32 half_q20 = p->alpha_q24 >> (PRAGUE_GAIN_SHIFT + 1);
 	/* interval_us is at most 2^24 */
-	u32 due_us = min_t(u64, now_us - p->cut_us, PRAGUE_LATE_MOST * interval_us);
+	u32 due_us = min_t(u64, now_us - p->cut_us,
+			   (late ? PRAGUE_LATE_MOST : 1) * interval_us);
 
 	for (; due_us >= interval_us; due_us -= interval_us)
 		p->window_q32 -= mul_u64_u32_shr(p->window_q32, half_q20, 20);
@@ -240,6 +344,69 @@ static inline void prague_end_round(struct prague *p,
 }
 
 /**
+ * prague_look() - RTT and marks of one ACK
+ * @p: state
+ * @rtt_us: us; 0 or less: not known
+ * @ce: does the ACK report a mark?
+ */
+static inline void prague_look(struct prague *p, s32 rtt_us, bool ce)
+{
+	p->look_has_ce |= ce;
+	if (rtt_us <= 0)
+		return;
+	p->look_floor_us = min_t(u32, p->look_floor_us, rtt_us);
+	if (ce)
+		p->look_marked_us = min_t(u32, p->look_marked_us, rtt_us);
+	p->look_samples = min_t(u32, p->look_samples + 1, PRAGUE_LOOK_SAMPLES);
+}
+
+/* Q + 2 R / W.  R is below 2^24 us and W at least 2^24, q32: the dividend is below 2^57. */
+static inline u64 prague_classic_limit_us(const struct prague *p,
+					  const struct prague_params *params)
+{
+	return params->classic_queue_us +
+	       div64_u64((u64)prague_rtt_us(p) << 33, max_t(u64, p->window_q32, PRAGUE_TINY_Q32));
+}
+
+/* us by which @rtt_us exceeds @least_us; U32_MAX, for no sample, stays */
+static inline u32 prague_above_us(u32 rtt_us, u32 least_us)
+{
+	return rtt_us == U32_MAX ? U32_MAX : rtt_us - min_t(u32, rtt_us, least_us);
+}
+
+/**
+ * prague_end_look() - end of a round: score the look if it has enough samples
+ * @p: state
+ * @params: operator's choice
+ * @least_rtt_us: shortest RTT of the path, us; U32_MAX: not known
+ *
+ * The head of this file has the rule.
+ */
+static inline void prague_end_look(struct prague *p, const struct prague_params *params,
+				   u32 least_rtt_us)
+{
+	u32 score = p->classic_score;
+
+	if (p->look_samples < PRAGUE_LOOK_SAMPLES)
+		return;
+	if (!params->classic_queue_us)
+		score = 0;
+	else if (p->look_has_ce &&
+		 prague_above_us(p->look_floor_us, least_rtt_us) >=
+		 prague_classic_limit_us(p, params))
+		score++;
+	else if (prague_above_us(p->look_marked_us, least_rtt_us) < params->classic_queue_us)
+		score -= !!score;
+	p->classic_score = min_t(u32, score, 2 * params->classic_looks);
+	p->is_classic = p->classic_score &&
+			(p->is_classic || p->classic_score >= params->classic_looks);
+	p->look_floor_us = U32_MAX;
+	p->look_marked_us = U32_MAX;
+	p->look_has_ce = false;
+	p->look_samples = 0;
+}
+
+/**
  * prague_on_ack() - one ACK: increase, decrease by marks, rounds
  * @p: state
  * @params: operator's choice
@@ -261,8 +428,9 @@ static inline bool prague_on_ack(struct prague *p,
 	u32 interval_us;
 	bool begun = false;
 
-	prague_add_rtt(p, ack->rtt_us);
+	prague_add_rtt(p, params, ack->rtt_us);
 	p->seen_ce = ack->ce;
+	prague_look(p, ack->rtt_us, ce);
 	acked -= min_t(u32, ce, acked);
 	interval_us = prague_interval_us(p, params);
 
@@ -280,14 +448,19 @@ static inline bool prague_on_ack(struct prague *p,
 	} else if (ce && ack->now_us - p->cut_us >= interval_us) {
 		/* What the stack does not allow has no say. */
 		p->window_q32 = min_t(u64, p->window_q32, (u64)cwnd << 32);
-		prague_cut(p, ack->now_us, interval_us);
+		if (p->is_classic) {
+			p->window_q32 /= 2;
+			p->cut_us = ack->now_us;
+		} else {
+			prague_cut(p, ack->now_us, interval_us, params->late_cut);
+		}
 	}
 
 	if (acked && ack->limited && !p->in_loss) {
 		if (p->slow_start)
 			p->window_q32 += (u64)acked << 32;
 		else
-			prague_increase(p, params, acked);
+			prague_increase(p, params, acked, mss);
 	}
 	p->window_q32 = clamp_t(u64, p->window_q32,
 				prague_least_window_q32(p, params, mss),
@@ -297,6 +470,7 @@ static inline bool prague_on_ack(struct prague *p,
 	if (ack->round_ended && (!prague_is_rtt_independent(p, params) ||
 				 ack->now_us - p->round_us >= interval_us)) {
 		prague_end_round(p, ack);
+		prague_end_look(p, params, ack->least_rtt_us);
 		if (!p->slow_start && p->rounds < params->transition_rounds)
 			p->rounds++;
 		begun = true;

@@ -5,8 +5,8 @@
  *
  * This is the glue: what the stack tells and asks, ECT(1), the module.  All that
  * is computed is in prague.h; docs/PRAGUE.md says how to use it and what it
- * lacks.  It has no detection of Classic ECN bottlenecks, so that it is not for
- * the open Internet.
+ * lacks.  It detects most bottlenecks with Classic ECN, not all, so that on the
+ * Internet it is for experiments.
  *
  * The stack holds the socket's lock when it calls, but for get_info, which
  * inet_diag calls under RCU alone, and which only reads.
@@ -24,7 +24,7 @@
 
 static int __init prague_module_init(void)
 {
-	pr_err("this kernel has no Accurate ECN that a congestion control can ask for; Linux 7.2 has\n");
+	pr_err("this kernel has no Accurate ECN that a congestion control can ask for; Linux 7.0 has\n");
 	return -EOPNOTSUPP;
 }
 module_init(prague_module_init);
@@ -33,6 +33,7 @@ module_init(prague_module_init);
 
 #include <linux/inet_diag.h>
 #include <linux/ipv6.h>
+#include <linux/net.h>
 #include <linux/rcupdate.h>
 #include <net/inet_ecn.h>
 #include <net/tcp.h>
@@ -41,13 +42,18 @@ module_init(prague_module_init);
 #include "prague.h"
 
 static unsigned int rtt_virt_us = PRAGUE_RTT_VIRT_US;
-static unsigned int transition_rounds = 500;
+static unsigned int transition_rounds = 4;
 static unsigned int least_rate_kbit = 100;
+static unsigned int classic_queue_us = PRAGUE_CLASSIC_QUEUE_US;
+static unsigned int classic_looks = PRAGUE_CLASSIC_LOOKS;
+static bool late_cut;
 
 /* Packets after which a peer has told of the first bytes with ECT: its option comes three times
  * in an RTT
  */
 #define PRAGUE_BLEACHED_PKTS	64
+/* Data segments of a connection after which the stack paces (tcp_update_skb_after_send()) */
+#define PRAGUE_UNPACED_SEGS	10
 
 struct prague_sock {
 	const struct sock *self;	/* whose it is; anything else: not ours yet */
@@ -60,8 +66,33 @@ struct prague_sock {
 	bool ect_arrives;	/* the peer has told of bytes that came with ECT or CE */
 	u16 route_gso_segs;	/* largest burst that the route and its device want */
 	u16 gso_segs;		/* ... and what was set in its place; 0: nothing yet */
-	u8 pacing_shift;	/* as it was */
 };
+
+/* Number of times that a connection has detected a Classic-ECN bottleneck; wraps around */
+static atomic_t prague_detections = ATOMIC_INIT(0);
+
+static struct tcp_congestion_ops prague_ops, prague_fallback_ops;
+/* The table that prague_fallback_ops is a copy of, and a socket that holds its module; or NULL */
+static const struct tcp_congestion_ops *prague_cubic_ops;
+static struct socket *prague_cubic_sock;
+
+#ifdef PRAGUE_HAVE_ECT_1_ESTABLISHED
+
+/* The stack sends ECT(1) for a congestion control with this flag; see kernel-patch. */
+#define PRAGUE_FLAGS	TCP_CONG_ECT_1_ESTABLISHED
+
+static bool prague_attach(struct sock *sk)
+{
+	return true;
+}
+
+static void prague_detach(struct sock *sk)
+{
+}
+
+#else
+
+#define PRAGUE_FLAGS	0
 
 /*
  * ECT(1).  The stack sets ECT(0) for every segment, after any hook of a
@@ -82,25 +113,6 @@ static struct prague_family prague_families[8];
 static unsigned int prague_families_used;
 static DEFINE_SPINLOCK(prague_families_lock);
 
-static struct tcp_congestion_ops prague_ops, prague_reno_ops;
-
-/* Are the private data ours, and under way? */
-static bool prague_is_started(const struct sock *sk)
-{
-	const struct prague_sock *ps = inet_csk_ca(sk);
-
-	return ps->self == sk && ps->started;
-}
-
-static struct prague_params prague_params(void)
-{
-	return (struct prague_params) {
-		.rtt_virt_us = READ_ONCE(rtt_virt_us),
-		.transition_rounds = READ_ONCE(transition_rounds),
-		.least_rate_bytes_ps = READ_ONCE(least_rate_kbit) * (1000 / 8),
-	};
-}
-
 static bool prague_is_our_table(const struct inet_connection_sock_af_ops *ops)
 {
 	return (const void *)ops >= (void *)prague_families &&
@@ -108,24 +120,38 @@ static bool prague_is_our_table(const struct inet_connection_sock_af_ops *ops)
 }
 
 /*
+ * The stack paces no data segment before the tenth of a connection.  Ten packets
+ * in one burst would be marked by an L4S queue at a slow bottleneck, and end slow
+ * start.  So the next segment is delayed by what the rate says: in the first round,
+ * by half an RTT for the whole initial window.
+ */
+static void prague_pace_first(struct sock *sk, const struct sk_buff *skb)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (likely(tp->data_segs_out >= PRAGUE_UNPACED_SEGS) || skb->len <= tcp_hdrlen(skb))
+		return;
+	tp->tcp_wstamp_ns += div64_ul((u64)skb->len * NSEC_PER_SEC,
+				      max_t(unsigned long, READ_ONCE(sk->sk_pacing_rate), 1));
+}
+
+/*
  * In place of the family's queue_xmit.  ECT(0) is what the stack sets where
- * Accurate ECN works; it is left as it is where it does not, Not-ECT then.
- * Without Accurate ECN nothing is sent with ECT: Classic ECN of the peer's asks
- * for no more than that its own marks are told.
+ * Accurate ECN works; Not-ECT, which it sets elsewhere, is left as it is.
  */
 static int prague_queue_xmit(struct sock *sk, struct sk_buff *skb, struct flowi *fl)
 {
 	const struct prague_family *family =
 		container_of(inet_csk(sk)->icsk_af_ops, struct prague_family, ops);
-	u8 ect = inet_csk(sk)->icsk_ca_ops == &prague_ops ? INET_ECN_ECT_1 : INET_ECN_NOT_ECT;
 	struct ipv6_pinfo *np = inet6_sk(sk);
 	u8 tos = inet_sk(sk)->tos, tclass = np ? np->tclass : 0;
 	int ret;
 
+	prague_pace_first(sk, skb);
 	if ((tos & INET_ECN_MASK) == INET_ECN_ECT_0)
-		WRITE_ONCE(inet_sk(sk)->tos, (tos & ~INET_ECN_MASK) | ect);
+		WRITE_ONCE(inet_sk(sk)->tos, (tos & ~INET_ECN_MASK) | INET_ECN_ECT_1);
 	if (np && (tclass & INET_ECN_MASK) == INET_ECN_ECT_0)
-		np->tclass = (tclass & ~INET_ECN_MASK) | ect;
+		np->tclass = (tclass & ~INET_ECN_MASK) | INET_ECN_ECT_1;
 	ret = family->stock->queue_xmit(sk, skb, fl);
 	WRITE_ONCE(inet_sk(sk)->tos, tos);
 	if (np)
@@ -191,6 +217,28 @@ static void prague_detach(struct sock *sk)
 	ps->attached = false;
 }
 
+#endif /* PRAGUE_HAVE_ECT_1_ESTABLISHED */
+
+/* Are the private data ours, and under way? */
+static bool prague_is_started(const struct sock *sk)
+{
+	const struct prague_sock *ps = inet_csk_ca(sk);
+
+	return ps->self == sk && ps->started;
+}
+
+static struct prague_params prague_params(void)
+{
+	return (struct prague_params) {
+		.rtt_virt_us = READ_ONCE(rtt_virt_us),
+		.transition_rounds = READ_ONCE(transition_rounds),
+		.least_rate_bytes_ps = READ_ONCE(least_rate_kbit) * (1000 / 8),
+		.late_cut = READ_ONCE(late_cut),
+		.classic_queue_us = READ_ONCE(classic_queue_us),
+		.classic_looks = READ_ONCE(classic_looks),
+	};
+}
+
 /* Is there feedback that Prague can go by? */
 static bool prague_has_feedback(const struct sock *sk)
 {
@@ -238,11 +286,18 @@ static void prague_pace(struct sock *sk)
 	sk->sk_gso_max_segs = ps->gso_segs;
 }
 
-/* Reno for a connection that cannot have Prague, by a table that wants no ECN. */
+/*
+ * CUBIC for a connection that cannot have Prague, with what ECN the connection has
+ * negotiated.  It gets its own table of functions back and the private data of CUBIC.
+ */
 static void prague_fall_back(struct sock *sk)
 {
-	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &prague_reno_ops);
+	prague_detach(sk);
+	memset(inet_csk(sk)->icsk_ca_priv, 0, sizeof(inet_csk(sk)->icsk_ca_priv));
+	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &prague_fallback_ops);
 	INET_ECN_dontxmit(sk);
+	if (prague_fallback_ops.init)
+		prague_fallback_ops.init(sk);
 }
 
 static void prague_stop(struct sock *sk)
@@ -253,14 +308,10 @@ static void prague_stop(struct sock *sk)
 	if (ps->gso_segs && sk->sk_gso_max_segs == ps->gso_segs)
 		sk->sk_gso_max_segs = ps->route_gso_segs;
 	ps->gso_segs = 0;
-	/* Wi-Fi drivers may have set one of their own meanwhile. */
-	if (ps->pacing_shift && sk->sk_pacing_shift == PRAGUE_BURST_SHIFT)
-		WRITE_ONCE(sk->sk_pacing_shift, ps->pacing_shift);
-	ps->pacing_shift = 0;
 	ps->started = false;
 }
 
-/* The connection is established: ours, or Reno's. */
+/* The connection is established: ours, or CUBIC's. */
 static void prague_start(struct sock *sk)
 {
 	struct prague_sock *ps = inet_csk_ca(sk);
@@ -278,9 +329,7 @@ static void prague_start(struct sock *sk)
 	ps->delivered = tp->delivered;
 	ps->route_gso_segs = sk->sk_gso_max_segs;
 	ps->gso_segs = sk->sk_gso_max_segs;
-	ps->pacing_shift = sk->sk_pacing_shift;
 	ps->started = true;
-	WRITE_ONCE(sk->sk_pacing_shift, PRAGUE_BURST_SHIFT);
 	cmpxchg(&sk->sk_pacing_status, SK_PACING_NONE, SK_PACING_NEEDED);
 	prague_pace(sk);
 }
@@ -307,7 +356,7 @@ static bool prague_has_started(struct sock *sk)
 		ps->self = sk;
 	}
 	prague_start(sk);
-	return ps->started;
+	return prague_is_started(sk);
 }
 
 static void prague_init_sock(struct sock *sk)
@@ -354,12 +403,16 @@ static void prague_cong_control(struct sock *sk, u32 ack, int flag,
 	struct prague_sock *ps = inet_csk_ca(sk);
 	struct tcp_sock *tp = tcp_sk(sk);
 	struct prague_ack a;
+	bool was_classic;
 	u64 window_q32;
 
 	if (!prague_has_started(sk))
 		return;
 	/* Another family's table (IPV6_ADDRFORM), or feedback that has failed later. */
 	if (unlikely(!prague_attach(sk) || !prague_has_feedback(sk) || prague_is_bleached(sk))) {
+		/* The stack sends Not-ECT then and ignores the feedback. */
+		if (prague_is_bleached(sk))
+			tcp_accecn_fail_mode_set(tp, TCP_ACCECN_ACE_FAIL_RECV);
 		tcp_snd_cwnd_set(tp, prague_next_cwnd(&ps->cc, tcp_snd_cwnd(tp), 1));
 		prague_stop(sk);
 		prague_fall_back(sk);
@@ -379,14 +432,18 @@ static void prague_cong_control(struct sock *sk, u32 ack, int flag,
 		.acked = rs->acked_sacked,
 		.rtt_us = rs->is_ack_delayed && ps->cc.rtt_us8 ? 0 :
 			  min_t(long, rs->rtt_us, S32_MAX),
+		.least_rtt_us = tcp_min_rtt(tp),
 		.round_ended = !before(tp->snd_una, ps->next_seq),
 		.limited = prague_is_limited(sk, rs),
 	};
 
 	window_q32 = ps->cc.window_q32;
+	was_classic = ps->cc.is_classic;
 	if (prague_on_ack(&ps->cc, &params, &a, tcp_snd_cwnd(tp),
 			  tp->snd_cwnd_clamp, tp->mss_cache))
 		ps->next_seq = tp->snd_nxt;
+	if (unlikely(ps->cc.is_classic && !was_classic))
+		atomic_inc(&prague_detections);
 	/* One below infinity is what an earlier connection to this peer has left behind. */
 	if (ps->cc.slow_start && prague_window_cwnd(&ps->cc) >= tp->snd_ssthresh)
 		ps->cc.slow_start = false;
@@ -501,8 +558,9 @@ static u32 prague_min_tso_segs(struct sock *sk)
 
 /*
  * The form is DCTCP's, the only one with alpha that ss knows: ce_state is 1 once
- * there was a mark, alpha is in 1/1024, ab_ecn and ab_tot are bytes since the
- * begin of the round, of which marked, and in all.
+ * there was a mark, and 2 while the response to marks is Reno's; alpha is in
+ * 1/1024; ab_ecn and ab_tot are marked bytes and all bytes since the begin of the
+ * round.
  */
 static size_t prague_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_info *info)
 {
@@ -516,21 +574,12 @@ static size_t prague_get_info(struct sock *sk, u32 ext, int *attr, union tcp_cc_
 		return 0;
 	memset(&info->dctcp, 0, sizeof(info->dctcp));
 	info->dctcp.dctcp_enabled = 1;
-	info->dctcp.dctcp_ce_state = ps->cc.saw_ce;
+	info->dctcp.dctcp_ce_state = ps->cc.is_classic ? 2 : ps->cc.saw_ce;
 	info->dctcp.dctcp_alpha = ps->cc.alpha_q24 >> (20 + PRAGUE_GAIN_SHIFT - 10);
 	info->dctcp.dctcp_ab_ecn = tp->mss_cache * (tp->delivered_ce - ps->cc.round_ce);
 	info->dctcp.dctcp_ab_tot = tp->mss_cache * (tp->delivered - ps->cc.round_delivered);
 	*attr = INET_DIAG_DCTCPINFO;
 	return sizeof(info->dctcp);
-}
-
-/* Of Reno's in our place: no ECT after IPV6_ADDRFORM, either. */
-static void prague_reno_ack(struct sock *sk, u32 flags)
-{
-	struct prague_sock *ps = inet_csk_ca(sk);
-
-	if (ps->self == sk)
-		prague_attach(sk);
 }
 
 static struct tcp_congestion_ops prague_ops __read_mostly = {
@@ -547,20 +596,59 @@ static struct tcp_congestion_ops prague_ops __read_mostly = {
 	.min_tso_segs	= prague_min_tso_segs,
 	.get_info	= prague_get_info,
 	.flags		= TCP_CONG_NEEDS_ECN | TCP_CONG_NEEDS_ACCECN |
-			  TCP_CONG_ECT_1_NEGOTIATION | TCP_CONG_NO_FALLBACK_RFC3168,
+			  TCP_CONG_ECT_1_NEGOTIATION | TCP_CONG_NO_FALLBACK_RFC3168 |
+			  PRAGUE_FLAGS,
 	.owner		= THIS_MODULE,
 	.name		= "prague",
 };
 
-static struct tcp_congestion_ops prague_reno_ops __read_mostly = {
-	.release	= prague_release,
-	.in_ack_event	= prague_reno_ack,
+/* A socket that connects again begins with Prague again. */
+static void prague_release_fallback(struct sock *sk)
+{
+	if (prague_cubic_ops && prague_cubic_ops->release)
+		prague_cubic_ops->release(sk);
+	WRITE_ONCE(inet_csk(sk)->icsk_ca_ops, &prague_ops);
+}
+
+/* Where there is no CUBIC. */
+static struct tcp_congestion_ops prague_fallback_ops __read_mostly = {
+	.release	= prague_release_fallback,
 	.cong_avoid	= tcp_reno_cong_avoid,
 	.ssthresh	= tcp_reno_ssthresh,
 	.undo_cwnd	= tcp_reno_undo_cwnd,
 	.owner		= THIS_MODULE,
 	.name		= "prague-reno",
 };
+
+/*
+ * CUBIC's table is what a socket refers to that has chosen it.  That socket stays
+ * open, and holds CUBIC's module, if it is one, as long as this module lives.
+ */
+static void __init prague_find_cubic(void)
+{
+	char name[] = "cubic";
+
+	if (sock_create_kern(&init_net, AF_INET, SOCK_STREAM, IPPROTO_TCP, &prague_cubic_sock)) {
+		prague_cubic_sock = NULL;
+		return;
+	}
+	if (prague_cubic_sock->ops->setsockopt(prague_cubic_sock, SOL_TCP, TCP_CONGESTION,
+					       KERNEL_SOCKPTR(name), sizeof(name) - 1)) {
+		pr_info("this kernel has no CUBIC; the fallback is Reno\n");
+		return;
+	}
+	prague_cubic_ops = inet_csk(prague_cubic_sock->sk)->icsk_ca_ops;
+	prague_fallback_ops = *prague_cubic_ops;
+	prague_fallback_ops.release = prague_release_fallback;
+	prague_fallback_ops.owner = THIS_MODULE;
+	strscpy(prague_fallback_ops.name, "prague-cubic");
+}
+
+static void prague_put_cubic(void)
+{
+	if (prague_cubic_sock)
+		sock_release(prague_cubic_sock);
+}
 
 /* Module parameters are in a range, at load and after. */
 struct prague_range {
@@ -595,20 +683,46 @@ static const struct kernel_param_ops prague_range_ops = {
 	.get = prague_get_range,
 };
 
+static int prague_get_detections(char *text, const struct kernel_param *kp)
+{
+	return sysfs_emit(text, "%u\n", atomic_read(&prague_detections));
+}
+
+static const struct kernel_param_ops prague_detections_ops = {
+	.get = prague_get_detections,
+};
+
 static struct prague_range prague_rtt_range = { &rtt_virt_us, 0, 100000 };
 static struct prague_range prague_transition_range = { &transition_rounds, 0, 1000000 };
 static struct prague_range prague_rate_range = { &least_rate_kbit, 8, 1000000 };
+static struct prague_range prague_queue_range = { &classic_queue_us, 0, 1000000 };
+static struct prague_range prague_looks_range = { &classic_looks, 1, PRAGUE_CLASSIC_LOOKS_MOST };
 
 module_param_cb(rtt_virt_us, &prague_range_ops, &prague_rtt_range, 0644);
 MODULE_PARM_DESC(rtt_virt_us, "RTT (us) that a flow of a shorter one acts as if it had; 0: none does (default 25000)");
 module_param_cb(transition_rounds, &prague_range_ops, &prague_transition_range, 0644);
-MODULE_PARM_DESC(transition_rounds, "round trips after slow start until then (default 500)");
+MODULE_PARM_DESC(transition_rounds, "round trips after slow start until then (default 4)");
 module_param_cb(least_rate_kbit, &prague_range_ops, &prague_rate_range, 0644);
 MODULE_PARM_DESC(least_rate_kbit, "rate (kbit/s) that marks do not push a flow below (default 100)");
+module_param_cb(classic_queue_us, &prague_range_ops, &prague_queue_range, 0644);
+MODULE_PARM_DESC(classic_queue_us, "minimum standing queue (us) of a bottleneck with Classic ECN; 0: no detection (default 3000)");
+module_param_cb(classic_looks, &prague_range_ops, &prague_looks_range, 0644);
+MODULE_PARM_DESC(classic_looks, "round trips with marks in such a queue until the response is Reno's (default 8)");
+module_param_cb(classic_detections, &prague_detections_ops, NULL, 0444);
+MODULE_PARM_DESC(classic_detections, "number of times that a connection has detected a bottleneck with Classic ECN (read only)");
+
+module_param(late_cut, bool, 0644);
+MODULE_PARM_DESC(late_cut, "for experiments: a late decrease is in proportion to the time since the last one (default N)");
 
 static int __init prague_module_init(void)
 {
-	return tcp_register_congestion_control(&prague_ops);
+	int err;
+
+	prague_find_cubic();
+	err = tcp_register_congestion_control(&prague_ops);
+	if (err)
+		prague_put_cubic();
+	return err;
 }
 
 static void __exit prague_module_exit(void)
@@ -619,6 +733,7 @@ static void __exit prague_module_exit(void)
 	 * that it has not locked, and may have been interrupted then.
 	 */
 	synchronize_rcu_tasks();
+	prague_put_cubic();
 }
 
 module_init(prague_module_init);

@@ -146,14 +146,14 @@ static void core_vq_owe(struct csaqm_vq *vq, u64 bytes)
 	csaqm_vq_work(vq, 64);
 }
 
-/* Serve nothing until nothing is owed. */
+/* Serve nothing until @owed is 0. */
 static void core_settle(struct csaqm_vq *vq)
 {
 	u32 calls = 0;
 
 	while (vq->owed) {
 		core_vq_serve(vq, CSAQM_SHARE_ONE, 0);
-		CHECK(++calls < CORE_MOST, "owed for ever");
+		CHECK(++calls < CORE_MOST, "@owed never becomes 0");
 	}
 }
 
@@ -167,8 +167,7 @@ static void core_walk(const struct csaqm_vq *vq)
 	CHECK(vq->size && vq->head < vq->size && vq->count <= vq->size,
 	      "%u of %u at %u", vq->count, vq->size, vq->head);
 	CHECK(vq->frac < 1000, "%u", vq->frac);
-	CHECK(vq->owed <= vq->bytes, "%llu owed of %llu", (ull)vq->owed,
-	      (ull)vq->bytes);
+	CHECK(vq->owed <= vq->bytes, "%llu owed of %llu", (ull)vq->owed, (ull)vq->bytes);
 	CHECK_EQ(csaqm_vq_length(vq), vq->bytes - vq->owed);
 	memset(bins, 0, sizeof(bins));
 	for (i = 0; i < vq->count; i++) {
@@ -279,8 +278,7 @@ struct core_run {
 	struct csaqm_vars v;
 };
 
-static void core_begin(struct core_run *r, const struct csaqm_config *cfg,
-		       u32 size)
+static void core_begin(struct core_run *r, const struct csaqm_config *cfg, u32 size)
 {
 	u32 i;
 
@@ -289,6 +287,16 @@ static void core_begin(struct core_run *r, const struct csaqm_config *cfg,
 	for (i = 0; i < DUALPI2_QUEUES; i++)
 		core_new(&r->v.vq[i], size);
 	r->v.idle_ns = CSAQM_BUSY;
+}
+
+/* With the defaults at this rate. */
+static struct core_run core_of(bool dual, u64 bandwidth, u32 size)
+{
+	struct csaqm_config cfg = core_config(dual, bandwidth);
+	struct core_run r;
+
+	core_begin(&r, &cfg, size);
+	return r;
 }
 
 static void core_end(struct core_run *r)

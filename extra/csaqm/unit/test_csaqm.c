@@ -106,7 +106,7 @@ UNIT_TEST(core_parameters_at_the_ends_have_bounds)
 	CHECK_EQ(p.limit_pkts, 1 << 20);
 }
 
-/* floor(rate * time), two packets or four at least, 2^30 at most */
+/* floor(rate * time), at least two packets or four, at most 2^30 */
 static u64 core_bytes_in(long double rate, u32 us, u64 least)
 {
 	u64 bytes = floorl(rate * us / 1e6L);
@@ -141,34 +141,25 @@ UNIT_TEST(core_parameters_follow_from_the_knobs)
 		CHECK_EQ(p.dual, dual);
 		CHECK_EQ(p.ecn, cfg.ecn);
 		CHECK_EQ(p.tupdate_ns, cfg.tupdate_us * 1000ULL);
-		CHECK_EQ(p.link.ns_per_byte_q20,
-			 dualpi2_ns_per_byte_q20(cfg.bandwidth));
+		CHECK_EQ(p.link.ns_per_byte_q20, dualpi2_ns_per_byte_q20(cfg.bandwidth));
 		CHECK_EQ(p.share[DUALPI2_QUEUE_C], cfg.vrate);
 		CHECK_EQ(p.share[DUALPI2_QUEUE_L], cfg.vrate_l);
-		want_c = core_bytes_in(cfg.bandwidth, cfg.buffer_us,
-				       4 * packet);
-		want_l = core_bytes_in(cfg.bandwidth, cfg.buffer_l_us,
-				       4 * packet);
+		want_c = core_bytes_in(cfg.bandwidth, cfg.buffer_us, 4 * packet);
+		want_l = core_bytes_in(cfg.bandwidth, cfg.buffer_l_us, 4 * packet);
 		CHECK_EQ(p.buffer_bytes[DUALPI2_QUEUE_C], want_c);
 		CHECK_EQ(p.buffer_bytes[DUALPI2_QUEUE_L], want_l);
 		CHECK_EQ(p.vbuffer_bytes[DUALPI2_QUEUE_L], want_l);
-		CHECK_EQ(p.vbuffer_bytes[DUALPI2_QUEUE_C],
-			 dual ? want_c + want_l : want_c);
+		CHECK_EQ(p.vbuffer_bytes[DUALPI2_QUEUE_C], dual ? want_c + want_l : want_c);
 		records = p.vbuffer_bytes[DUALPI2_QUEUE_C] / 256;
 		records = records < 1000 ? 1000 : records;
 		records = records > 1 << 20 ? 1 << 20 : records;
-		CHECK_EQ(p.limit_pkts, cfg.limit_is_set ? cfg.limit_pkts :
-							  records);
+		CHECK_EQ(p.limit_pkts, cfg.limit_is_set ? cfg.limit_pkts : records);
 
 		/* rates are whole bytes per second, hence the tolerance */
-		want_c = core_bytes_in(cfg.bandwidth * cfg.vrate / 1000.0L,
-				       cfg.target_us, 2 * packet);
-		want_l = core_bytes_in(cfg.bandwidth * cfg.vrate_l / 1000.0L,
-				       cfg.target_l_us, 2 * packet);
-		CHECK_NEAR(p.target_bytes[DUALPI2_QUEUE_C], want_c,
-			   1 + cfg.target_us / 1000000);
-		CHECK_NEAR(p.target_bytes[DUALPI2_QUEUE_L], want_l,
-			   1 + cfg.target_l_us / 1000000);
+		want_c = core_bytes_in(cfg.bandwidth * cfg.vrate / 1000.0L, cfg.target_us, 2 * packet);
+		want_l = core_bytes_in(cfg.bandwidth * cfg.vrate_l / 1000.0L, cfg.target_l_us, 2 * packet);
+		CHECK_NEAR(p.target_bytes[DUALPI2_QUEUE_C], want_c, 1 + cfg.target_us / 1000000);
+		CHECK_NEAR(p.target_bytes[DUALPI2_QUEUE_L], want_l, 1 + cfg.target_l_us / 1000000);
 	}
 }
 
@@ -191,8 +182,7 @@ UNIT_TEST(core_queue_follows_ecn)
 
 	for (ecn = DUALPI2_ECN_NOT_ECT; ecn <= DUALPI2_ECN_CE; ecn++)
 		CHECK_EQ(csaqm_queue_of_ecn(&one, ecn), DUALPI2_QUEUE_C);
-	CHECK_EQ(csaqm_queue_of_ecn(&dual, DUALPI2_ECN_NOT_ECT),
-		 DUALPI2_QUEUE_C);
+	CHECK_EQ(csaqm_queue_of_ecn(&dual, DUALPI2_ECN_NOT_ECT), DUALPI2_QUEUE_C);
 	CHECK_EQ(csaqm_queue_of_ecn(&dual, DUALPI2_ECN_ECT0), DUALPI2_QUEUE_C);
 	CHECK_EQ(csaqm_queue_of_ecn(&dual, DUALPI2_ECN_ECT1), DUALPI2_QUEUE_L);
 	CHECK_EQ(csaqm_queue_of_ecn(&dual, DUALPI2_ECN_CE), DUALPI2_QUEUE_L);
@@ -344,8 +334,7 @@ UNIT_TEST(core_idle_of_any_length_is_service)
 /* ---- all of it ---- */
 
 /* Two Classic flows that answer to nothing, each with its function. */
-static void core_play(bool dual, u64 bandwidth, const u64 *offered,
-		      u64 *forwarded)
+static void core_play(bool dual, u64 bandwidth, const u64 *offered, u64 *forwarded)
 {
 	static struct { u32 flow, value; } fifo[1 << 16];
 	const u32 bytes = 1250;
@@ -377,8 +366,7 @@ static void core_play(bool dual, u64 bandwidth, const u64 *offered,
 			if (csaqm_verdict(&r.p, &r.v, DUALPI2_QUEUE_C,
 					  fifo[place].value,
 					  DUALPI2_ECN_ECT0) == CSAQM_DROP) {
-				csaqm_dropped(&r.p, &r.v, DUALPI2_QUEUE_C,
-					      bytes);
+				csaqm_dropped(&r.p, &r.v, DUALPI2_QUEUE_C, bytes);
 			} else {
 				csaqm_sent(&r.p, &r.v, bytes);
 				free_ns = now + SEC * bytes / bandwidth;

@@ -11,10 +11,8 @@
 UNIT_TEST(core_room_ends_with_any_related_queue)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C, l = DUALPI2_QUEUE_L;
-	struct csaqm_config cfg = core_config(true, 1000000);
-	struct core_run r;
+	struct core_run r = core_of(true, 1000000, 4);
 
-	core_begin(&r, &cfg, 4);
 	CHECK_EQ(r.p.buffer_bytes[c], 200000);
 	CHECK_EQ(r.p.buffer_bytes[l], 50000);
 	/* the queue itself */
@@ -56,15 +54,12 @@ UNIT_TEST(core_room_ends_with_any_related_queue)
 /* With one queue the second virtual queue does not exist. */
 UNIT_TEST(core_room_with_one_queue)
 {
-	struct csaqm_config cfg = core_config(false, 1000000);
-	struct core_run r;
+	struct core_run r = core_of(false, 1000000, 4);
 
-	core_begin(&r, &cfg, 4);
 	core_free(&r.v.vq[DUALPI2_QUEUE_L]);
 	memset(&r.v.vq[DUALPI2_QUEUE_L], 0, sizeof(struct csaqm_vq));
 	CHECK(csaqm_has_room(&r.p, &r.v, DUALPI2_QUEUE_C, 498500, 1500), "one");
-	CHECK(!csaqm_has_room(&r.p, &r.v, DUALPI2_QUEUE_C, 498501, 1500),
-	      "one, full");
+	CHECK(!csaqm_has_room(&r.p, &r.v, DUALPI2_QUEUE_C, 498501, 1500), "one, full");
 	csaqm_arrive(&r.p, &r.v, DUALPI2_QUEUE_C, 5, 9000);
 	CHECK_EQ(core_length(&r, DUALPI2_QUEUE_C), 9000);
 	csaqm_sent(&r.p, &r.v, 1000);
@@ -77,7 +72,7 @@ UNIT_TEST(core_room_with_one_queue)
 	core_end(&r);
 }
 
-/* What is owed is not in the length, but in sums of 32 bits. */
+/* Bytes in @owed are not in the length, but in sums of 32 bits. */
 UNIT_TEST(core_room_is_for_sums_of_32_bits)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C;
@@ -102,10 +97,8 @@ UNIT_TEST(core_room_is_for_sums_of_32_bits)
 UNIT_TEST(core_room_of_an_empty_queue_is_for_any_packet)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C, l = DUALPI2_QUEUE_L;
-	struct csaqm_config cfg = core_config(true, 1000);
-	struct core_run r;
+	struct core_run r = core_of(true, 1000, 4);
 
-	core_begin(&r, &cfg, 4);
 	CHECK(csaqm_has_room(&r.p, &r.v, c, 0, 65000), "C");
 	CHECK(csaqm_has_room(&r.p, &r.v, l, 0, 65000), "L");
 	CHECK(!csaqm_has_room(&r.p, &r.v, c, 1, 65000), "C has a byte");
@@ -125,12 +118,10 @@ UNIT_TEST(core_room_of_an_empty_queue_is_for_any_packet)
 UNIT_TEST(core_arrivals_catch_up)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C, l = DUALPI2_QUEUE_L;
-	struct csaqm_config cfg = core_config(true, 1000000);
-	struct core_run r;
+	struct core_run r = core_of(true, 1000000, 300);
 	u32 i;
 
-	cfg.ecn = false;
-	core_begin(&r, &cfg, 300);
+	r.p.ecn = false;
 	for (i = 0; i < 300; i++)
 		csaqm_arrive(&r.p, &r.v, l, i, 40);
 	csaqm_dropped(&r.p, &r.v, l, 12000);
@@ -148,7 +139,7 @@ UNIT_TEST(core_arrivals_catch_up)
 	}
 	CHECK_EQ(r.v.vq[c].owed, 0);
 	CHECK_EQ(r.v.vq[c].count, 291);
-	/* nothing is owed any more */
+	/* @owed is 0 again */
 	csaqm_catch_up(&r.p, &r.v);
 	CHECK_EQ(r.v.vq[c].count, 291);
 	CHECK_EQ(r.v.vq[l].count, 291);
@@ -160,10 +151,8 @@ UNIT_TEST(core_arrivals_catch_up)
 UNIT_TEST(core_arrival_goes_to_the_related_virtual_queues)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C, l = DUALPI2_QUEUE_L;
-	struct csaqm_config cfg = core_config(true, 1000000);
-	struct core_run r;
+	struct core_run r = core_of(true, 1000000, 4);
 
-	core_begin(&r, &cfg, 4);
 	csaqm_arrive(&r.p, &r.v, c, 1000, 1500);
 	CHECK_EQ(core_length(&r, c), 1500);
 	CHECK_EQ(core_length(&r, l), 0);
@@ -182,11 +171,9 @@ UNIT_TEST(core_arrival_goes_to_the_related_virtual_queues)
 UNIT_TEST(core_departure_serves_all_virtual_queues)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C, l = DUALPI2_QUEUE_L;
-	struct csaqm_config cfg = core_config(true, 1000000);
-	struct core_run r;
+	struct core_run r = core_of(true, 1000000, 9);
 
-	cfg.ecn = false;
-	core_begin(&r, &cfg, 9);
+	r.p.ecn = false;
 	csaqm_arrive(&r.p, &r.v, c, 1000, 3000);
 	csaqm_arrive(&r.p, &r.v, l, 2000, 3000);
 	csaqm_sent(&r.p, &r.v, 1000);
@@ -234,8 +221,7 @@ UNIT_TEST(core_verdict_matches_the_paper)
 			v.vq[DUALPI2_QUEUE_C].threshold = levels[a];
 			v.vq[DUALPI2_QUEUE_L].threshold = levels[b];
 			want = CSAQM_PASS;
-			if (value < levels[a] ||
-			    (queue == DUALPI2_QUEUE_L && value < levels[b])) {
+			if (value < levels[a] || (queue == DUALPI2_QUEUE_L && value < levels[b])) {
 				want = CSAQM_MARK;
 				if (ecn == 3)
 					want = CSAQM_PASS;
@@ -261,27 +247,21 @@ UNIT_TEST(core_verdict_with_one_queue_ignores_the_other)
 	struct csaqm_vars v = { 0 };
 
 	v.vq[DUALPI2_QUEUE_L].threshold = 65536;
-	CHECK_EQ(csaqm_verdict(&p, &v, DUALPI2_QUEUE_C, 0,
-			       DUALPI2_ECN_NOT_ECT), CSAQM_PASS);
-	CHECK_EQ(csaqm_verdict(&p, &v, DUALPI2_QUEUE_L, 0,
-			       DUALPI2_ECN_NOT_ECT), CSAQM_PASS);
+	CHECK_EQ(csaqm_verdict(&p, &v, DUALPI2_QUEUE_C, 0, DUALPI2_ECN_NOT_ECT), CSAQM_PASS);
+	CHECK_EQ(csaqm_verdict(&p, &v, DUALPI2_QUEUE_L, 0, DUALPI2_ECN_NOT_ECT), CSAQM_PASS);
 	v.vq[DUALPI2_QUEUE_C].threshold = 1;
 	p.ecn = false;
-	CHECK_EQ(csaqm_verdict(&p, &v, DUALPI2_QUEUE_C, 0, DUALPI2_ECN_ECT1),
-		 CSAQM_MARK);
-	CHECK_EQ(csaqm_verdict(&p, &v, DUALPI2_QUEUE_C, 0, DUALPI2_ECN_ECT0),
-		 CSAQM_DROP);
+	CHECK_EQ(csaqm_verdict(&p, &v, DUALPI2_QUEUE_C, 0, DUALPI2_ECN_ECT1), CSAQM_MARK);
+	CHECK_EQ(csaqm_verdict(&p, &v, DUALPI2_QUEUE_C, 0, DUALPI2_ECN_ECT0), CSAQM_DROP);
 }
 
 /* Each virtual queue has its target. */
 UNIT_TEST(core_update_sets_each_threshold)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C, l = DUALPI2_QUEUE_L;
-	struct csaqm_config cfg = core_config(true, 10000000);
-	struct core_run r;
+	struct core_run r = core_of(true, 10000000, 300);
 
-	cfg.ecn = false;
-	core_begin(&r, &cfg, 300);
+	r.p.ecn = false;
 	CHECK_EQ(r.p.target_bytes[c], 196800);
 	CHECK_EQ(r.p.target_bytes[l], 9000);
 	csaqm_arrive(&r.p, &r.v, l, 20, 9000);
@@ -305,15 +285,13 @@ UNIT_TEST(core_update_sets_each_threshold)
 	core_end(&r);
 }
 
-/* What is owed is taken out first, as far as 4096 records go. */
+/* Bytes in @owed are removed first, at most 4096 records. */
 UNIT_TEST(core_update_sees_what_is_left)
 {
 	const enum dualpi2_queue c = DUALPI2_QUEUE_C, l = DUALPI2_QUEUE_L;
-	struct csaqm_config cfg = core_config(true, 10000000);
-	struct core_run r;
+	struct core_run r = core_of(true, 10000000, 9000);
 	u32 i;
 
-	core_begin(&r, &cfg, 9000);
 	/* 100 bytes each: the target of the L4S virtual queue is 90 of them */
 	for (i = 0; i < 9000; i++)
 		csaqm_arrive(&r.p, &r.v, l, i < 4000 ? 60000 : i, 100);

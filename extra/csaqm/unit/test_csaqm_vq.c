@@ -134,7 +134,7 @@ UNIT_TEST(core_one_record_is_a_virtual_queue)
 	core_free(&vq);
 }
 
-/* However much is owed, no more than that many records are taken out, and the length
+/* Whatever @owed is, at most that many records are removed, and the length
  * is right at once; the next call goes on.
  */
 UNIT_TEST(core_work_is_bounded)
@@ -221,8 +221,7 @@ UNIT_TEST(core_share_is_exact)
 
 			core_vq_serve(&vq, shares[i], bytes);
 			sent += bytes;
-			CHECK_EQ(csaqm_vq_length(&vq),
-				 start - sent * shares[i] / 1000);
+			CHECK_EQ(csaqm_vq_length(&vq), start - sent * shares[i] / 1000);
 		}
 		core_walk(&vq);
 		core_free(&vq);
@@ -302,7 +301,7 @@ UNIT_TEST(core_move_keeps_what_there_is_room_for)
 			if (from.count < size)
 				core_add_any(&from, n, 100);
 		}
-		/* often much is owed */
+		/* @owed is often large */
 		core_serve(&from, 777, unit_any(0, csaqm_vq_length(&from)));
 		from.threshold = threshold;
 		frac = from.frac;
@@ -423,8 +422,7 @@ UNIT_TEST(core_threshold_matches_a_sort)
 				target = 0;
 			got = csaqm_vq_threshold(&vq, target);
 			threshold = core_array_threshold(target);
-			CHECK(got == threshold, "%u, want %u, %u of %llu", got,
-			      threshold, (u32)target, (ull)length);
+			CHECK(got == threshold, "%u, want %u, %u of %llu", got, threshold, (u32)target, (ull)length);
 			zero += !got;
 			top += got == CSAQM_VALUES;
 			between += got && got < CSAQM_VALUES;
@@ -432,8 +430,7 @@ UNIT_TEST(core_threshold_matches_a_sort)
 		core_vq_owe(&vq, UINT64_MAX);
 		core_settle(&vq);
 	}
-	CHECK(zero > 1000 && top > 1000 && between > 1000, "%u, %u, %u", zero,
-	      top, between);
+	CHECK(zero > 1000 && top > 1000 && between > 1000, "%u, %u, %u", zero, top, between);
 	core_free(&vq);
 }
 

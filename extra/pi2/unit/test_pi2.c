@@ -172,8 +172,7 @@ UNIT_TEST(pi2_caps_are_1_and_1_over_k_squared)
 			dualpi2_pi_update(&p, &v, 4 * SEC, i * 32 * MS);
 		CHECK_EQ(v.coupled_q32, ONE);
 		CHECK_NEAR(v.base_q32, (ONE + k - 1) / k, 0);
-		CHECK(fabsl(v.classic_q32 - (long double)ONE / k / k) <= 2,
-		      "k %u: p_c %llu", k, (ull)v.classic_q32);
+		CHECK(fabsl(v.classic_q32 - (long double)ONE / k / k) <= 2, "k %u: p_c %llu", k, (ull)v.classic_q32);
 		CHECK(v.overload, "k %u: not told as capped", k);
 	}
 }
@@ -214,8 +213,7 @@ static void pi2_count(bool random)
 				DUALPI2_DROP_AQM : ecn == DUALPI2_ECN_ECT1 ?
 				DUALPI2_MARK_COUPLED : DUALPI2_MARK_CLASSIC;
 
-			CHECK(verdict == DUALPI2_PASS || verdict == own,
-			      "codepoint %u: verdict %u", ecn, verdict);
+			CHECK(verdict == DUALPI2_PASS || verdict == own, "codepoint %u: verdict %u", ecn, verdict);
 			packets[ecn]++;
 			signals[ecn] += verdict != DUALPI2_PASS;
 		}
@@ -228,8 +226,7 @@ static void pi2_count(bool random)
 			      base, n, signals[n], want, slack);
 			/* ECT(1) has its spacer to itself. */
 			if (n == DUALPI2_ECN_ECT1 && !random)
-				CHECK(fabsl(signals[n] - want) <= 2, "%u, want %.1Lf",
-				      signals[n], want);
+				CHECK(fabsl(signals[n] - want) <= 2, "%u, want %.1Lf", signals[n], want);
 		}
 	}
 }
@@ -367,11 +364,9 @@ static long double pi2_after(long double base, u64 delay_ns)
 UNIT_TEST(pi2_has_no_limits_of_its_steps)
 {
 	/* 100 ms: 0.3125 * 0.08 + 3.125 * 0.1; 300 ms: beyond the 250 of PIE's rule. */
-	CHECK(fabsl(pi2_after(0.2L, 100 * MS) - 0.5375L) < PI2_NEAR, "%Lf",
-	      pi2_after(0.2L, 100 * MS));
+	CHECK(fabsl(pi2_after(0.2L, 100 * MS) - 0.5375L) < PI2_NEAR, "%Lf", pi2_after(0.2L, 100 * MS));
 	CHECK(fabsl(pi2_after(0, 300 * MS) - 1) < PI2_NEAR, "%Lf", pi2_after(0, 300 * MS));
-	CHECK(fabsl(pi2_after(0, 260 * MS) - 0.8875L) < PI2_NEAR, "%Lf",
-	      pi2_after(0, 260 * MS));
+	CHECK(fabsl(pi2_after(0, 260 * MS) - 0.8875L) < PI2_NEAR, "%Lf", pi2_after(0, 260 * MS));
 }
 
 UNIT_TEST(pi2_has_no_gains_that_depend_on_p)
@@ -410,16 +405,14 @@ UNIT_TEST(pi2_has_no_burst_allowance)
 	/* The queue was empty for two updates; the next packets get their marks. */
 	v.delay_ns = 0;
 	dualpi2_pi_idle(&p, &v, 64 * MS);
-	CHECK(fabsl((long double)v.base_q32 / ONE - 0.4875L) < PI2_NEAR, "p' is %llu",
-	      (ull)v.base_q32);
+	CHECK(fabsl((long double)v.base_q32 / ONE - 0.4875L) < PI2_NEAR, "p' is %llu", (ull)v.base_q32);
 	for (i = 0; i < 10; i++)
 		marks += pi2_take(&p, &v, DUALPI2_ECN_ECT1, i) == DUALPI2_MARK_COUPLED;
 	CHECK(marks >= 8, "%u marks of the first 10", marks);
 }
 
 /* Departures of so many packets, evenly, with so many bytes left behind each. */
-static u64 pi2_depart(struct pi2_drain *d, u32 packets, u32 bytes, u64 apart_ns,
-		      u64 left_bytes, u64 now_ns)
+static u64 pi2_depart(struct pi2_drain *d, u32 packets, u32 bytes, u64 apart_ns, u64 left_bytes, u64 now_ns)
 {
 	while (packets--) {
 		pi2_drain_sent(d, left_bytes, bytes, now_ns);

@@ -12,8 +12,7 @@ static void value_log_one(u64 number)
 	u32 got = ppv_log2_q16(number);
 
 	CHECK(got <= exact, "%llu: %u above %Lf", (ull)number, got, exact);
-	CHECK(got > exact - 1 - VALUE_LOG_LOSS, "%llu: %u below %Lf",
-	      (ull)number, got, exact);
+	CHECK(got > exact - 1 - VALUE_LOG_LOSS, "%llu: %u below %Lf", (ull)number, got, exact);
 }
 
 UNIT_TEST(value_log_is_rounded_down)
@@ -47,8 +46,7 @@ UNIT_TEST(value_log_never_falls)
 	while (number < 1ULL << 62) {
 		u64 next = number + 1 + unit_between(0, number >> 12);
 
-		CHECK(ppv_log2_q16(next) >= ppv_log2_q16(number), "%llu, %llu",
-		      (ull)number, (ull)next);
+		CHECK(ppv_log2_q16(next) >= ppv_log2_q16(number), "%llu, %llu", (ull)number, (ull)next);
 		number = next;
 	}
 }
@@ -125,12 +123,10 @@ UNIT_TEST(value_check_wants_a_step_between_rates)
 		enum ppv_fault fault = ppv_tvf_check(points, 2);
 
 		if (next >= rate * (1 + 2 * VALUE_STEP)) {
-			CHECK(fault == PPV_FAULT_NONE, "%llu, %llu", (ull)rate,
-			      (ull)next);
+			CHECK(fault == PPV_FAULT_NONE, "%llu, %llu", (ull)rate, (ull)next);
 		} else if (fault != PPV_FAULT_NONE) {
 			CHECK_EQ(fault, PPV_FAULT_NOT_RISING);
-			CHECK(next <= rate * (1 + VALUE_STEP) + 1,
-			      "%llu, %llu", (ull)rate, (ull)next);
+			CHECK(next <= rate * (1 + VALUE_STEP) + 1, "%llu, %llu", (ull)rate, (ull)next);
 			refused++;
 		} else {
 			struct ppv_tvf tvf = value_tvf_of(points, 2);
@@ -178,16 +174,12 @@ UNIT_TEST(value_at_points_is_exact_and_outside_flat)
 		u64 first = points[0].rate, last = points[count - 1].rate;
 
 		for (i = 0; i < count; i++)
-			CHECK_EQ(ppv_tvf_coded(&tvf, points[i].rate),
-				 points[i].coded);
+			CHECK_EQ(ppv_tvf_coded(&tvf, points[i].rate), points[i].coded);
 		CHECK_EQ(ppv_tvf_coded(&tvf, 0), points[0].coded);
 		CHECK_EQ(ppv_tvf_coded(&tvf, 1), points[0].coded);
-		CHECK_EQ(ppv_tvf_coded(&tvf, unit_between(0, first)),
-			 points[0].coded);
-		CHECK_EQ(ppv_tvf_coded(&tvf, unit_between(last, PPV_RATE_MAX)),
-			 points[count - 1].coded);
-		CHECK_EQ(ppv_tvf_coded(&tvf, UINT64_MAX),
-			 points[count - 1].coded);
+		CHECK_EQ(ppv_tvf_coded(&tvf, unit_between(0, first)), points[0].coded);
+		CHECK_EQ(ppv_tvf_coded(&tvf, unit_between(last, PPV_RATE_MAX)), points[count - 1].coded);
+		CHECK_EQ(ppv_tvf_coded(&tvf, UINT64_MAX), points[count - 1].coded);
 	}
 }
 
@@ -240,10 +232,8 @@ static void value_never_rises_one(const struct ppv_tvf *tvf, u64 part)
 
 	for (rate = 1; rate <= PPV_RATE_MAX; rate += 1 + rate / part) {
 		got = ppv_tvf_coded(tvf, rate);
-		CHECK(got <= last, "%llu B/s: %u after %u", (ull)rate, got,
-		      last);
-		CHECK(got >= 1 && got <= PPV_CODED_MAX, "%llu B/s: %u",
-		      (ull)rate, got);
+		CHECK(got <= last, "%llu B/s: %u after %u", (ull)rate, got, last);
+		CHECK(got >= 1 && got <= PPV_CODED_MAX, "%llu B/s: %u", (ull)rate, got);
 		last = got;
 	}
 }
@@ -327,9 +317,7 @@ UNIT_TEST(value_builtins_are_log_coded)
 			      "%u at %llu B/s: %u, want %Lf", parts[i].number,
 			      (ull)rate, got, want);
 		}
-		CHECK_EQ(ppv_tvf_coded(&tvf, parts[i].from),
-			 value_code(parts[i].top * VALUE_MBIT /
-				    parts[i].from));
+		CHECK_EQ(ppv_tvf_coded(&tvf, parts[i].from), value_code(parts[i].top * VALUE_MBIT / parts[i].from));
 	}
 }
 
@@ -359,8 +347,7 @@ UNIT_TEST(value_builtins_have_the_points_of_the_figure)
 
 		CHECK_EQ(tvf.count, counts[points[i].number - 1]);
 		CHECK_EQ(tvf.points[points[i].point].rate, points[i].rate);
-		CHECK_EQ(tvf.points[points[i].point].coded,
-			 value_code(points[i].value));
+		CHECK_EQ(tvf.points[points[i].point].coded, value_code(points[i].value));
 	}
 }
 
@@ -380,8 +367,7 @@ UNIT_TEST(value_gold_and_silver_share_as_the_paper_says)
 		if (g <= 1999 * VALUE_MBIT / 100) {
 			CHECK_NEAR(2 * s, g, 1 + g / 1200);
 			twice++;
-		} else if (g >= 2001 * VALUE_MBIT / 100 &&
-			   g <= 3997 * VALUE_MBIT / 100) {
+		} else if (g >= 2001 * VALUE_MBIT / 100 && g <= 3997 * VALUE_MBIT / 100) {
 			CHECK_NEAR(s, 10 * VALUE_MBIT, 126);
 			held++;
 		} else if (g >= 4003 * VALUE_MBIT / 100) {
@@ -391,8 +377,7 @@ UNIT_TEST(value_gold_and_silver_share_as_the_paper_says)
 		CHECK(s * 2 <= g + g / 1000 + 2 && s * 4 >= g - g / 1000 - 2,
 		      "at %u: %llu, %llu B/s", level, (ull)g, (ull)s);
 	}
-	CHECK(twice > 19000 && held > 1900 && four > 28000, "%u, %u, %u",
-	      twice, held, four);
+	CHECK(twice > 19000 && held > 1900 && four > 28000, "%u, %u, %u", twice, held, four);
 }
 
 UNIT_TEST(value_background_gets_a_hundredth_of_gold)
@@ -408,7 +393,7 @@ UNIT_TEST(value_background_gets_a_hundredth_of_gold)
 	}
 }
 
-/* What it sends up to 64 kbit/s is above all that others send, but for the few
+/* What it sends up to 64 kbit/s is above all that others send, except for the few
  * packets of Gold that stand for its first 13 kbit/s; beyond, it is below all.
  */
 UNIT_TEST(value_voice_comes_first_up_to_64_kbit)
@@ -419,10 +404,8 @@ UNIT_TEST(value_voice_comes_first_up_to_64_kbit)
 	for (n = 1; n <= 3; n++) {
 		struct ppv_tvf other = value_builtin(n);
 
-		CHECK(ppv_tvf_coded(&voice, 8000) > ppv_tvf_coded(&other, 1625),
-		      "%u", n);
-		CHECK(ppv_tvf_coded(&voice, 8010) <
-		      ppv_tvf_coded(&other, PPV_RATE_MAX), "%u", n);
+		CHECK(ppv_tvf_coded(&voice, 8000) > ppv_tvf_coded(&other, 1625), "%u", n);
+		CHECK(ppv_tvf_coded(&voice, 8010) < ppv_tvf_coded(&other, PPV_RATE_MAX), "%u", n);
 	}
 	/* as good as one value up to there, and none a thousandth beyond */
 	CHECK_EQ(ppv_tvf_coded(&voice, 1), PPV_CODED_MAX);

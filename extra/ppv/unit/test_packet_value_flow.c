@@ -53,8 +53,7 @@ static u64 value_meter_check(struct value_meter *m, struct ppv_flow *flow,
 	want = want * (1 - 1.0L / 65536) - 1;
 	want = want < PPV_RATE_MAX ? want : PPV_RATE_MAX;
 	CHECK(got <= PPV_RATE_MAX, "%llu", (ull)got);
-	CHECK(got >= want && got <= most, "%llu, not in %Lf..%Lf", (ull)got,
-	      want, most);
+	CHECK(got >= want && got <= most, "%llu, not in %Lf..%Lf", (ull)got, want, most);
 	CHECK_EQ(flow->last_ns, m->last_ns);
 	return got;
 }
@@ -92,7 +91,7 @@ UNIT_TEST(value_rate_of_first_packet_is_one_a_window)
 	CHECK_EQ(flow.last_ns, 7 * SEC);
 }
 
-/* At even distances it is exact but for the roundings. */
+/* At even distances it is exact except for rounding. */
 UNIT_TEST(value_rate_of_even_packets_is_exact)
 {
 	int i, n;
@@ -130,8 +129,7 @@ UNIT_TEST(value_rate_of_any_arrivals_matches_division)
 		u64 gap = unit_any(1, 2ULL * w.ns);
 
 		for (n = 0; n < 200; n++) {
-			value_meter_check(&m, &flow, &w, unit_any(0, most),
-					  now);
+			value_meter_check(&m, &flow, &w, unit_any(0, most), now);
 			now += unit_any(0, gap);
 		}
 	}
@@ -166,12 +164,9 @@ UNIT_TEST(value_rate_is_forgotten_after_a_window)
 
 		first = ppv_flow_add(&flow, &w, 1000, now);
 		near = flow;
-		CHECK_EQ(ppv_flow_add(&flow, &w, 1000,
-				      now + unit_any(w.ns, UINT64_MAX - now)),
-			 first);
+		CHECK_EQ(ppv_flow_add(&flow, &w, 1000, now + unit_any(w.ns, UINT64_MAX - now)), first);
 		/* a nanosecond less: a part of 10^6 or less is left */
-		CHECK_NEAR(ppv_flow_add(&near, &w, 1000, now + w.ns - 1),
-			   first, first / 500000 + 10);
+		CHECK_NEAR(ppv_flow_add(&near, &w, 1000, now + w.ns - 1), first, first / 500000 + 10);
 		CHECK(near.level_q8 > 256000, "%llu", (ull)near.level_q8);
 		CHECK_EQ(flow.level_q8, 256000);
 	}
@@ -209,8 +204,7 @@ UNIT_TEST(value_rate_has_an_end)
 		CHECK_EQ(flow.level_q8, PPV_RATE_MAX << 8);
 		now += w.ns / 2;
 		half = PPV_RATE_MAX / 2 * (1000000 / us[i]);
-		CHECK_EQ(value_meter_check(&m, &flow, &w, 0, now),
-			 half < PPV_RATE_MAX ? half : PPV_RATE_MAX);
+		CHECK_EQ(value_meter_check(&m, &flow, &w, 0, now), half < PPV_RATE_MAX ? half : PPV_RATE_MAX);
 	}
 }
 
@@ -223,8 +217,7 @@ UNIT_TEST(value_rate_takes_long_packets_as_2_to_24)
 	for (i = 0; i < ARRAY_SIZE(bytes); i++) {
 		struct ppv_flow flow = { 0 };
 
-		CHECK_EQ(ppv_flow_add(&flow, &w, (1U << 24) - 1, SEC),
-			 (1U << 24) - 1);
+		CHECK_EQ(ppv_flow_add(&flow, &w, (1U << 24) - 1, SEC), (1U << 24) - 1);
 		CHECK_EQ(ppv_flow_add(&flow, &w, bytes[i], 9 * SEC), 1U << 24);
 	}
 }
@@ -248,11 +241,9 @@ static struct ppv_flow *value_packet(struct ppv_flow *table, u32 hash,
 	enum ppv_found found = 99;
 	struct ppv_flow *flow = ppv_flow_find(table, hash, w, now_ns, &found);
 
-	CHECK(found == want, "0x%x at %llu: %u, not %u", hash, (ull)now_ns,
-	      found, want);
+	CHECK(found == want, "0x%x at %llu: %u, not %u", hash, (ull)now_ns, found, want);
 	CHECK_EQ(flow->tag, hash);
-	CHECK(flow >= table && flow < table + PPV_FLOW_SETS * PPV_FLOW_WAYS,
-	      "outside");
+	CHECK(flow >= table && flow < table + PPV_FLOW_SETS * PPV_FLOW_WAYS, "outside");
 	if (want != PPV_FLOW_KNOWN) {
 		CHECK_EQ(flow->level_q8, 0);
 		CHECK_EQ(flow->last_ns, 0);
@@ -270,16 +261,13 @@ UNIT_TEST(value_flow_is_known_after_its_first_packet)
 	u32 i, k;
 
 	for (i = 0; i < ARRAY_SIZE(hashes); i++) {
-		flows[i] = value_packet(table, hashes[i], &w, 1 + i,
-					PPV_FLOW_NEW);
+		flows[i] = value_packet(table, hashes[i], &w, 1 + i, PPV_FLOW_NEW);
 		for (k = 0; k < i; k++)
 			CHECK(flows[i] != flows[k], "%u, %u", i, k);
 	}
 	for (i = 0; i < ARRAY_SIZE(hashes); i++) {
-		CHECK(value_packet(table, hashes[i], &w, 3 * SEC,
-				   PPV_FLOW_KNOWN) == flows[i], "%u", i);
-		CHECK(value_packet(table, hashes[i], &w, 3 * SEC,
-				   PPV_FLOW_KNOWN) == flows[i], "%u", i);
+		CHECK(value_packet(table, hashes[i], &w, 3 * SEC, PPV_FLOW_KNOWN) == flows[i], "%u", i);
+		CHECK(value_packet(table, hashes[i], &w, 3 * SEC, PPV_FLOW_KNOWN) == flows[i], "%u", i);
 		CHECK_EQ(flows[i]->level_q8, 2 * 256000);
 	}
 }
@@ -293,12 +281,10 @@ UNIT_TEST(value_flow_seen_longest_ago_makes_room)
 	u32 i;
 
 	for (i = 0; i < PPV_FLOW_WAYS; i++)
-		flows[i] = value_packet(table, 77 + i * PPV_FLOW_SETS, &w,
-					now++, PPV_FLOW_NEW);
+		flows[i] = value_packet(table, 77 + i * PPV_FLOW_SETS, &w, now++, PPV_FLOW_NEW);
 	value_packet(table, 77, &w, now++, PPV_FLOW_KNOWN);
 	/* the second one is the oldest now */
-	CHECK(value_packet(table, 77 + 9 * PPV_FLOW_SETS, &w, now,
-			   PPV_FLOW_EVICTED) == flows[1], "not the oldest");
+	CHECK(value_packet(table, 77 + 9 * PPV_FLOW_SETS, &w, now, PPV_FLOW_EVICTED) == flows[1], "not the oldest");
 	value_packet(table, 77, &w, now, PPV_FLOW_KNOWN);
 	/* the third one until a window has passed since it was seen */
 	CHECK(value_packet(table, 77 + PPV_FLOW_SETS, &w,
@@ -406,11 +392,9 @@ static long double value_slope_steps(const struct ppv_tvf *tvf)
 
 	for (i = 1; i < tvf->count; i++) {
 		const struct ppv_point *point = &tvf->points[i];
-		long double run = log2l((long double)point->rate /
-					point[-1].rate) * 65536 + 1;
+		long double run = log2l((long double)point->rate / point[-1].rate) * 65536 + 1;
 
-		most = fmaxl(most, run * run / ONE /
-				   (point[-1].coded - point->coded));
+		most = fmaxl(most, run * run / ONE / (point[-1].coded - point->coded));
 	}
 	return most;
 }
@@ -473,8 +457,7 @@ UNIT_TEST(value_flow_has_the_shares_of_its_function)
 				above[k] += got > levels[k];
 		}
 		for (k = 0; k < ARRAY_SIZE(levels); k++) {
-			long double p = value_inverse(tvf.points, tvf.count,
-						      levels[k]) / 1e7L;
+			long double p = value_inverse(tvf.points, tvf.count, levels[k]) / 1e7L;
 
 			p = p < 1 ? p : 1;
 			CHECK(fabsl(above[k] - packets * p) <=

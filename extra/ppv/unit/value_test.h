@@ -49,8 +49,7 @@ static u32 value_code(long double value)
 }
 
 /* The function at 2^(log / 2^16) bytes per second, not rounded. */
-static long double value_exact(const struct ppv_point *points, u32 count,
-			       long double log)
+static long double value_exact(const struct ppv_point *points, u32 count, long double log)
 {
 	long double from, to = log2l(points[0].rate) * 65536;
 	u32 i;
@@ -62,15 +61,13 @@ static long double value_exact(const struct ppv_point *points, u32 count,
 		to = log2l(points[i].rate) * 65536;
 		if (log < to)
 			return points[i - 1].coded -
-			       ((long double)points[i - 1].coded -
-				points[i].coded) * (log - from) / (to - from);
+			       ((long double)points[i - 1].coded - points[i].coded) * (log - from) / (to - from);
 	}
 	return points[count - 1].coded;
 }
 
 /* The rate at which the function falls to a value, not rounded. */
-static long double value_inverse(const struct ppv_point *points, u32 count,
-				 u32 coded)
+static long double value_inverse(const struct ppv_point *points, u32 count, u32 coded)
 {
 	u32 i;
 
@@ -83,8 +80,7 @@ static long double value_inverse(const struct ppv_point *points, u32 count,
 			continue;
 		part = ((long double)points[i - 1].coded - coded) /
 		       ((long double)points[i - 1].coded - points[i].coded);
-		return exp2l(log2l(points[i - 1].rate) * (1 - part) +
-			     log2l(points[i].rate) * part);
+		return exp2l(log2l(points[i - 1].rate) * (1 - part) + log2l(points[i].rate) * part);
 	}
 	return INFINITY;
 }
@@ -131,8 +127,7 @@ static u32 value_any_points(struct ppv_point *points)
 	for (i = 0; i < want; i++) {
 		u64 value = coded[want - 1 - i];
 
-		if (count && (rates[i] <= points[count - 1].rate * 1.00003L ||
-			      value >= points[count - 1].coded))
+		if (count && (rates[i] <= points[count - 1].rate * 1.00003L || value >= points[count - 1].coded))
 			continue;
 		points[count++] = (struct ppv_point) { rates[i], value };
 	}

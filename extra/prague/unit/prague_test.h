@@ -13,10 +13,13 @@
 #define PRAGUE_PKT	PRAGUE_ONE_Q32		/* one packet, q32 */
 #define PRAGUE_LEAST	(1ULL << 24)		/* least window there is, q32 */
 
+/* those of the module */
 static const struct prague_params prague_defaults = {
 	.rtt_virt_us = PRAGUE_RTT_VIRT_US,
-	.transition_rounds = 500,
+	.transition_rounds = 4,
 	.least_rate_bytes_ps = 12500,
+	.classic_queue_us = PRAGUE_CLASSIC_QUEUE_US,
+	.classic_looks = PRAGUE_CLASSIC_LOOKS,
 };
 
 /*
@@ -62,9 +65,5 @@ static u64 prague_window_after(struct prague p, u32 acked, u32 ce, u64 later_us)
 	prague_take(&p, &ack);
 	return p.window_q32;
 }
-
-/*
- * Begin, round-trip time, limits.
- */
 
 #endif /* PRAGUE_TEST_H */

@@ -44,9 +44,9 @@ UNIT_TEST(prague_rtt_before_the_first_sample_is_a_millisecond)
 
 	prague_init(&p, 0, 10, 0, 0, 0, true);
 	CHECK_EQ(prague_rtt_us(&p), 1000);
-	prague_add_rtt(&p, 0);
-	prague_add_rtt(&p, -1);
-	prague_add_rtt(&p, INT32_MIN);
+	prague_add_rtt(&p, &prague_defaults, 0);
+	prague_add_rtt(&p, &prague_defaults, -1);
+	prague_add_rtt(&p, &prague_defaults, INT32_MIN);
 	CHECK_EQ(p.rtt_us8, 0);
 	CHECK_EQ(prague_rtt_us(&p), 1000);
 	/* It is never 0, whatever is in there. */
@@ -63,7 +63,7 @@ UNIT_TEST(prague_rtt_first_sample_is_taken_whole)
 		struct prague p;
 
 		prague_init(&p, 0, 10, 0, 0, 0, true);
-		prague_add_rtt(&p, samples[i]);
+		prague_add_rtt(&p, &prague_defaults, samples[i]);
 		CHECK_EQ(prague_rtt_us(&p), (u32)samples[i]);
 		CHECK_EQ(p.rtt_us8, 8 * (u32)samples[i]);
 	}
@@ -75,21 +75,21 @@ UNIT_TEST(prague_rtt_later_samples_count_an_eighth)
 	long double ref = 8000;
 	int i;
 
-	prague_add_rtt(&p, 16000);
+	prague_add_rtt(&p, &prague_defaults, 16000);
 	CHECK_EQ(p.rtt_us8, 8 * 9000);
-	prague_add_rtt(&p, 1);
+	prague_add_rtt(&p, &prague_defaults, 1);
 	CHECK_EQ(p.rtt_us8, 8 * 9000 - 9000 + 1);
 	p = prague_state(PRAGUE_PKT, 8000);
 	for (i = 0; i < 10000; i++) {
 		u32 sample = unit_any(1, PRAGUE_RTT_MOST_US);
 
 		ref += (sample - ref) / 8;
-		prague_add_rtt(&p, sample);
+		prague_add_rtt(&p, &prague_defaults, sample);
 		CHECK(fabsl(prague_rtt_us(&p) - ref) <= 2, "%u us, not %Lf",
 		      prague_rtt_us(&p), ref);
 	}
 	for (i = 0; i < 200; i++)
-		prague_add_rtt(&p, 300);
+		prague_add_rtt(&p, &prague_defaults, 300);
 	CHECK_NEAR(prague_rtt_us(&p), 300, 1);
 }
 
@@ -98,20 +98,20 @@ UNIT_TEST(prague_rtt_nonsense_is_left_out_or_cut)
 	struct prague p = prague_state(PRAGUE_PKT, 8000);
 	int i;
 
-	prague_add_rtt(&p, 0);
-	prague_add_rtt(&p, -1);
-	prague_add_rtt(&p, INT32_MIN);
+	prague_add_rtt(&p, &prague_defaults, 0);
+	prague_add_rtt(&p, &prague_defaults, -1);
+	prague_add_rtt(&p, &prague_defaults, INT32_MIN);
 	CHECK_EQ(p.rtt_us8, 64000);
-	prague_add_rtt(&p, S32_MAX);
+	prague_add_rtt(&p, &prague_defaults, S32_MAX);
 	CHECK_EQ(p.rtt_us8, 64000 - 8000 + PRAGUE_RTT_MOST_US);
 	for (i = 0; i < 1000; i++)
-		prague_add_rtt(&p, S32_MAX);
+		prague_add_rtt(&p, &prague_defaults, S32_MAX);
 	CHECK_NEAR(prague_rtt_us(&p), PRAGUE_RTT_MOST_US, 1);
 	for (i = 0; i < 1000; i++)
-		prague_add_rtt(&p, 1);
+		prague_add_rtt(&p, &prague_defaults, 1);
 	CHECK_EQ(prague_rtt_us(&p), 1);
 	prague_init(&p, 0, 10, 0, 0, 0, true);
-	prague_add_rtt(&p, S32_MAX);
+	prague_add_rtt(&p, &prague_defaults, S32_MAX);
 	CHECK_EQ(prague_rtt_us(&p), PRAGUE_RTT_MOST_US);
 }
 
@@ -122,10 +122,10 @@ UNIT_TEST(prague_independent_after_the_transition_below_the_virtual_rtt_only)
 
 	CHECK(prague_is_rtt_independent(&p, &params), "it is not");
 	CHECK_EQ(prague_interval_us(&p, &params), 25000);
-	p.rounds = 499;
+	p.rounds = 3;
 	CHECK(!prague_is_rtt_independent(&p, &params), "too early");
 	CHECK_EQ(prague_interval_us(&p, &params), 24999);
-	p.rounds = 500;
+	p.rounds = 4;
 	p.slow_start = true;
 	CHECK(!prague_is_rtt_independent(&p, &params), "in slow start");
 	p = prague_state(PRAGUE_PKT, 25000);
@@ -205,7 +205,7 @@ UNIT_TEST(prague_window_stays_between_least_rate_and_clamp)
  * Increase.
  */
 
-/* ... where the window is taken for R / R_virt, or 1, at least. */
+/* ... where the window is taken for step * R / R_virt, or the step, at least. */
 UNIT_TEST(prague_increase_is_acked_over_window)
 {
 	struct prague_params params = prague_defaults;
@@ -215,23 +215,50 @@ UNIT_TEST(prague_increase_is_acked_over_window)
 		u64 window = unit_any(PRAGUE_LEAST, PRAGUE_MOST_CWND * PRAGUE_PKT);
 		u32 acked = unit_any(1, PRAGUE_MOST_ACKED - 1);
 		u32 rtt_us = unit_any(1, PRAGUE_RTT_MOST_US);
+		u32 mss = i % 4 ? unit_any(1, 65535) : 0;
 		struct prague p = prague_state(window, rtt_us);
-		long double ratio = 1, ai, over, ref, err;
+		long double step = fminl(1448.0L / mss, 8), ratio = 1, ai, over, ref, err;
 
 		params.rtt_virt_us = unit_any(0, 100000);
 		if (rtt_us < params.rtt_virt_us)
 			ratio = (long double)rtt_us / params.rtt_virt_us;
-		ai = ratio * ratio;
-		over = fmaxl(window, ratio * PRAGUE_PKT);
+		ai = step * ratio * ratio;
+		over = fmaxl(window, step * ratio * PRAGUE_PKT);
 		ref = acked * ai / over * PRAGUE_PKT * PRAGUE_PKT;
-		/* rounded: the divisor to 2^-16, the ratio and its square to 2^-32 each */
-		err = 1 + ref * (65536.0L / (over - 65536) + 3 / (ai * PRAGUE_PKT));
-		prague_increase(&p, &params, acked);
+		/* rounded: the divisor to 2^-13, the step to 2^-24, ratio and products to 2^-32 */
+		err = 1 + ref * (524288.0L / over + 2 / (step * (1 << 24)) + 4 / (ai * PRAGUE_PKT));
+		prague_increase(&p, &params, acked, mss);
 		CHECK(fabsl((p.window_q32 - window) - ref) <= err,
-		      "by %llu, not %Lf +- %Lf: window %llu, %u acked, %u of %u us",
+		      "by %llu, not %Lf +- %Lf: window %llu, %u acked, %u of %u us, mss %u",
 		      (ull)(p.window_q32 - window), ref, err, (ull)window, acked, rtt_us,
-		      params.rtt_virt_us);
+		      params.rtt_virt_us, mss);
 		CHECK(p.window_q32 - window <= acked * PRAGUE_PKT, "more than slow start");
+	}
+}
+
+/* In a round the window grows by 1448 bytes, in packets of 181 bytes and more. */
+UNIT_TEST(prague_increase_in_bytes_is_that_of_any_mss)
+{
+	static const u32 sizes[] = { 181, 362, 536, 724, 1448, 8948, 65535 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(sizes); i++) {
+		struct prague p = prague_state(1000 * PRAGUE_PKT, 50000);
+
+		prague_increase(&p, &prague_defaults, 1000, sizes[i]);
+		CHECK_NEAR((p.window_q32 - 1000 * PRAGUE_PKT) * sizes[i], 1448 * PRAGUE_PKT,
+			   1448 * PRAGUE_PKT / 10000);
+		p = prague_state(1000 * PRAGUE_PKT, 5000);
+		prague_increase(&p, &prague_defaults, 1000, sizes[i]);
+		CHECK_NEAR((p.window_q32 - 1000 * PRAGUE_PKT) * sizes[i] * 25, 1448 * PRAGUE_PKT,
+			   1448 * PRAGUE_PKT / 1000);
+	}
+	/* smaller ones, and one that is not known yet, are taken for 181 bytes */
+	for (i = 0; i <= 181; i += 60) {
+		struct prague p = prague_state(1000 * PRAGUE_PKT, 50000);
+
+		prague_increase(&p, &prague_defaults, 1000, i);
+		CHECK_NEAR(p.window_q32, 1008 * PRAGUE_PKT, PRAGUE_PKT / 1000);
 	}
 }
 
@@ -260,11 +287,11 @@ UNIT_TEST(prague_increase_of_a_tiny_window_is_that_of_slow_start)
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct prague p = prague_state(cases[i].window_q32, cases[i].rtt_us);
 
-		prague_increase(&p, &prague_defaults, 1);
+		prague_increase(&p, &prague_defaults, 1, PRAGUE_MSS);
 		CHECK_EQ(p.window_q32, cases[i].window_q32 + cases[i].more_q32);
 		/* as many times as packets were acknowledged */
 		p = prague_state(cases[i].window_q32, cases[i].rtt_us);
-		prague_increase(&p, &prague_defaults, 6);
+		prague_increase(&p, &prague_defaults, 6, PRAGUE_MSS);
 		CHECK_EQ(p.window_q32, cases[i].window_q32 + 6 * cases[i].more_q32);
 	}
 }

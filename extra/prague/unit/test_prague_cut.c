@@ -100,13 +100,35 @@ UNIT_TEST(prague_cut_before_the_transition_is_once_an_rtt)
 {
 	struct prague p = prague_state(64 * PRAGUE_PKT, 5000);
 
-	p.rounds = 499;
+	p.rounds = 3;
 	p.alpha_q24 = 1 << 24;
 	CHECK_EQ(prague_window_after(p, 1, 1, 4999), 64 * PRAGUE_PKT);
 	CHECK_EQ(prague_window_after(p, 1, 1, 5000), 32 * PRAGUE_PKT);
 }
 
-/* By half for each of four intervals, in proportion within one; the next is due one later. */
+UNIT_TEST(prague_cut_that_is_late_is_that_of_one_interval)
+{
+	static const u64 laters_us[] = { 60000, 60001, 90000, 120000, 600000, 1ULL << 32, 1ULL << 62 };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(laters_us); i++) {
+		struct prague p = prague_state(1024 * PRAGUE_PKT, 60000);
+		struct prague_ack ack = prague_ack_of(&p, 1, 1, laters_us[i]);
+
+		p.alpha_q24 = 1 << 24;
+		prague_take(&p, &ack);
+		CHECK_EQ(p.window_q32, 512 * PRAGUE_PKT);
+		CHECK_EQ(p.cut_us, ack.now_us);
+		/* the next is due an interval after it */
+		CHECK_EQ(prague_window_after(p, 1, 1, 59999), 512 * PRAGUE_PKT);
+		CHECK_EQ(prague_window_after(p, 1, 1, 60000), 256 * PRAGUE_PKT);
+	}
+}
+
+/*
+ * With late_cut: by half for each of four intervals, in proportion within one; the next is due
+ * one later.
+ */
 UNIT_TEST(prague_cut_that_is_late_counts_for_the_lateness)
 {
 	static const struct {
@@ -122,8 +144,10 @@ UNIT_TEST(prague_cut_that_is_late_counts_for_the_lateness)
 		{ PRAGUE_RTT_MOST_US, 24000000, 384 }, { PRAGUE_RTT_MOST_US, 64000000, 64 },
 		{ PRAGUE_RTT_MOST_US, 70000000, 64 },
 	};
+	struct prague_params params = prague_defaults;
 	unsigned int i;
 
+	params.late_cut = true;
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		u32 interval = cases[i].interval_us;
 		u64 left = cases[i].left * PRAGUE_PKT;
@@ -132,16 +156,16 @@ UNIT_TEST(prague_cut_that_is_late_counts_for_the_lateness)
 		struct prague_ack ack = prague_ack_of(&p, 1, 1, cases[i].later_us);
 
 		p.alpha_q24 = 1 << 24;
-		prague_take(&p, &ack);
+		prague_on_ack(&p, &params, &ack, PRAGUE_MOST_CWND, PRAGUE_MOST_CWND, PRAGUE_MSS);
 		CHECK_EQ(p.window_q32, left);
 		CHECK_EQ(p.cut_us, ack.now_us);
 		ack.now_us += interval - 1;
 		ack.ce++;
-		prague_take(&p, &ack);
+		prague_on_ack(&p, &params, &ack, PRAGUE_MOST_CWND, PRAGUE_MOST_CWND, PRAGUE_MSS);
 		CHECK_EQ(p.window_q32, left);
 		ack.now_us++;
 		ack.ce++;
-		prague_take(&p, &ack);
+		prague_on_ack(&p, &params, &ack, PRAGUE_MOST_CWND, PRAGUE_MOST_CWND, PRAGUE_MSS);
 		CHECK_EQ(p.window_q32, left / 2);
 	}
 }
@@ -164,7 +188,7 @@ UNIT_TEST(prague_cut_follows_its_reference_at_any_lateness)
 		     due -= interval)
 			ref *= 1 - half;
 		ref *= 1 - half * due / interval;
-		prague_cut(&p, now_us, interval);
+		prague_cut(&p, now_us, interval, true);
 		/* The share of the last one is rounded to 2^-20. */
 		CHECK(fabsl(p.window_q32 - ref) <= window / 1048576.0L + 5,
 		      "%llu, not %Lf: of %llu, %llu of %u us", (ull)p.window_q32, ref,
@@ -185,9 +209,9 @@ UNIT_TEST(prague_cuts_take_as_much_however_late_they_come)
 	late.alpha_q24 = 1 << 20;
 	due.alpha_q24 = late.alpha_q24;
 	for (i = 0; i < 100; i++)
-		prague_cut(&late, late.cut_us + unit_between(50000, 200000), 50000);
+		prague_cut(&late, late.cut_us + unit_between(50000, 200000), 50000, true);
 	for (i = (late.cut_us - due.cut_us) / 50000; i; i--)
-		prague_cut(&due, due.cut_us + 50000, 50000);
+		prague_cut(&due, due.cut_us + 50000, 50000, false);
 	late_log = logl(late.window_q32 / (PRAGUE_MOST_CWND * (long double)PRAGUE_PKT));
 	due_log = logl(due.window_q32 / (PRAGUE_MOST_CWND * (long double)PRAGUE_PKT));
 	CHECK(fabsl(late_log / due_log - 1) <= 0.01, "%Lf, not %Lf", late_log, due_log);
@@ -374,19 +398,19 @@ UNIT_TEST(prague_rounds_count_after_slow_start_up_to_the_transition)
 		CHECK(prague_take(&p, &ack), "no round");
 		CHECK_EQ(p.rounds, 0);
 	}
-	for (i = 1; i <= 500; i++) {
+	for (i = 1; i <= 4; i++) {
 		CHECK(!prague_is_rtt_independent(&p, &prague_defaults), "after %u", i);
 		ack = prague_ack_of(&p, 1, i == 1, 1);
 		ack.round_ended = true;
 		CHECK(prague_take(&p, &ack), "no round");
 		CHECK_EQ(p.rounds, i);
 	}
-	CHECK(prague_is_rtt_independent(&p, &prague_defaults), "not after 500 rounds");
+	CHECK(prague_is_rtt_independent(&p, &prague_defaults), "not after 4 rounds");
 	for (i = 0; i < 10; i++) {
 		ack = prague_ack_of(&p, 1, 0, 30000 * (i + 1));
 		ack.round_ended = true;
 		CHECK(prague_take(&p, &ack), "no round");
-		CHECK_EQ(p.rounds, 500);
+		CHECK_EQ(p.rounds, 4);
 	}
 }
 
@@ -410,6 +434,8 @@ static void prague_check_ack(struct prague *p, const struct prague_params *param
 	      p->window_q32 <= most_q32, "window %llu", (ull)p->window_q32);
 	CHECK(p->window_q32 >= PRAGUE_LEAST, "window %llu", (ull)p->window_q32);
 	CHECK(p->alpha_q24 <= 1 << 24, "alpha %u", p->alpha_q24);
+	CHECK(p->classic_score <= 2 * PRAGUE_CLASSIC_LOOKS_MOST &&
+	      p->look_samples <= PRAGUE_LOOK_SAMPLES, "score %u", p->classic_score);
 	CHECK(!p->slow_start || !p->saw_ce, "slow start after a mark");
 	rtt = prague_rtt_us(p);
 	CHECK(rtt >= 1 && rtt <= PRAGUE_RTT_MOST_US, "RTT %u", rtt);
@@ -434,6 +460,9 @@ UNIT_TEST(prague_random_acks_keep_the_invariants)
 			.rtt_virt_us = unit_any(0, 100000),
 			.transition_rounds = unit_any(0, 1000),
 			.least_rate_bytes_ps = unit_any(1000, 125000000),
+			.late_cut = unit_rnd() & 1,
+			.classic_queue_us = unit_any(0, 1000000),
+			.classic_looks = unit_any(1, PRAGUE_CLASSIC_LOOKS_MOST),
 		};
 		u32 cwnd_most = unit_any(0, U32_MAX);
 		u32 mss = unit_any(88, 65535);
@@ -447,6 +476,7 @@ UNIT_TEST(prague_random_acks_keep_the_invariants)
 		if (unit_rnd() % 4 == 0)
 			ack.ce += unit_any(0, unit_rnd() % 4 ? 64 : U32_MAX);
 		ack.rtt_us = (s32)unit_any(0, U32_MAX);
+		ack.least_rtt_us = unit_any(0, U32_MAX);
 		ack.round_ended = unit_rnd() & 1;
 		ack.limited = unit_rnd() & 1;
 		switch (unit_rnd() % 64) {
