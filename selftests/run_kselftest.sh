@@ -22,6 +22,7 @@ run_one() {
 	[ ! -r settings ] || limit=$(sed -n 's/^timeout=//p' settings)
 	limit=${kselftest_override_timeout:-${limit:-45}}
 	[[ $program == */* ]] || program=./$program
+	[ ! -e q_dualpi2.so ] || export TC_LIB_DIR=${TC_LIB_DIR:-$PWD}
 	printf '# timeout set to %s\n# %s\n' "$limit" "$name"
 	timeout --foreground --kill-after=10 "$limit" "$program" 2>&1 | sed -u 's/^/# /'
 	code=${PIPESTATUS[0]}
@@ -58,7 +59,10 @@ while read -r entry; do
 		[[ "$entry " != "$one"* ]] || tests+=("$entry")
 	done
 done <"$here/kselftest-list.txt"
-[ ${#tests[@]} -gt 0 ] || { echo "run_kselftest.sh: no such test; -l lists them" >&2; exit 1; }
+[ ${#tests[@]} -gt 0 ] || {
+	echo "run_kselftest.sh: no such test; -l lists them" >&2
+	exit 1
+}
 printf 'TAP version 13\n1..%d\n' ${#tests[@]}
 for entry in "${tests[@]}"; do
 	cd "$here/${entry%%:*}" || exit 1

@@ -11,7 +11,7 @@ usage: cost.py [--set stats|compare|marking|check|companions] [--only TEXT] [--r
                NAME=in-tree:MODULE.ko|NAME=KIND:MODULE.ko|NAME=qdisc:KIND|NAME=none...
 
 Prints one JSON object: {"loads": {LOAD: {NAME: [instructions per packet, one for each repetition]}}}. A
-qdisc:KIND is one of the kernel's own, for comparison; in-tree: is Linux' own dualpi2, which knows fewer options;
+qdisc:KIND is one of the kernel, for comparison; in-tree: is the in-tree dualpi2, which has fewer options;
 KIND:MODULE.ko is one of the companions in extra; none is no qdisc; no-stats is the NAME of a module built to count
 nothing. Every subject is measured once before any is measured again. Each load is checked: every packet must have
 left, and been marked only where that is asked for.
@@ -47,8 +47,8 @@ SPLIT = {"dualpi2": ("split_gso", "no_split_gso"), "cake": ("split-gso", "no-spl
 
 # parent: where the qdisc is; ecn: the codepoint; marked: share of packets that is marked; waiting: packets that wait
 # for each other, 0 with an empty queue; size: bytes of a packet; gso: "split" or "whole", packets of SEGMENTS segments;
-# words: more options, of our module alone; prime: options under which packets wait once, before the load's own are set
-Load = namedtuple("Load", "parent ecn marked waiting size gso words prime", defaults=(False, 0, 1000, None, "", ""))
+# options: more options, for this module alone; prime: options under which packets wait once, before the load's are set
+Load = namedtuple("Load", "parent ecn marked waiting size gso options prime", defaults=(False, 0, 1000, None, "", ""))
 STATS = {
     "root, queue empty, Classic": Load("root", "classic"),
     "root, queue empty, L4S": Load("root", "l4s"),
@@ -58,7 +58,7 @@ STATS = {
     "below tbf, packets waiting, L4S": Load("tbf", "l4s", waiting=100),
     "below tbf, packets waiting, L4S, all marked": Load("tbf", "l4s", marked=1, waiting=100),
 }
-# What is switched on, or off, in ours.
+# Options of dualpi2 that are measured.
 OPTIONS = ("bandwidth 1tbit", "docsis", "bandwidth 1tbit docsis", "no_nqb", "nqb 45,46", "drop_enqueue", "random",
            "ramp 0", "step_thresh 100000p", "min_qlen_step 2", "burst_max 0", "no_l4s", "any_ect", "no_split_gso",
            "ingress", "overload_report 0")
@@ -93,11 +93,11 @@ def compare_loads():
     for gso in ("whole", "split"):
         for ecn, word in WORDS.items():
             loads[f"below prio, queue empty, GSO of {SEGMENTS} {gso}, {word}"] = Load("prio", ecn, gso=gso)
-    for words in OPTIONS:
+    for options in OPTIONS:
         for ecn, word in WORDS.items():
-            loads[f"below prio, queue empty, {word}: {words}"] = Load("prio", ecn, words=words)
+            loads[f"below prio, queue empty, {word}: {options}"] = Load("prio", ecn, options=options)
     for ecn, word in WORDS.items():
-        loads[f"root, queue empty, {word}: bypass"] = Load("root", ecn, words="bypass")
+        loads[f"root, queue empty, {word}: bypass"] = Load("root", ecn, options="bypass")
     return loads
 
 
@@ -111,8 +111,8 @@ def check_loads():
 
 def companion_loads():
     """Those under which the companions in extra are compared with dualpi2, with and without its shaper."""
-    return {f"{name}{': ' * bool(words)}{words}": load._replace(words=words) for name, load in check_loads().items()
-            for words in ("", "bandwidth 1tbit")}
+    return {f"{name}{': ' * bool(more)}{more}": load._replace(options=more) for name, load in check_loads().items()
+            for more in ("", "bandwidth 1tbit")}
 
 
 # Without drops in overload p' stops at 0.1 here. RISE takes it there while packets wait, HELD keeps it.
@@ -123,11 +123,11 @@ RISE = "overflow p_cmax 1 coupling_factor 1 target 16ms tupdate 100us alpha 100 
 def marking_loads():
     """Those under which packets are marked, with the share of them that is."""
     loads = {f"below htb, 1000 packets waiting, {word}": Load("htb", ecn, waiting=1000) for ecn, word in WORDS.items()}
-    for name, ecn, share, words in (("L4S, 1 % marked", "l4s", 0.01, "step_thresh 400ms ramp 800ms"),
+    for name, ecn, share, options in (("L4S, 1 % marked", "l4s", 0.01, "step_thresh 400ms ramp 800ms"),
                                     ("L4S, all marked", "l4s", 1, "step_thresh 0 ramp 0")):
-        loads[f"below htb, 1000 packets waiting, {name}"] = Load("htb", ecn, share, 1000, words=words)
+        loads[f"below htb, 1000 packets waiting, {name}"] = Load("htb", ecn, share, 1000, options=options)
     for name, ecn, share in (("L4S, p' 10 %, 10 % marked", "l4s", 0.1), ("ECT(0), p' 10 %, 1 % marked", "ect0", 0.01)):
-        loads[f"below htb, 1000 packets waiting, {name}"] = Load("htb", ecn, share, 1000, words=HELD, prime=RISE)
+        loads[f"below htb, 1000 packets waiting, {name}"] = Load("htb", ecn, share, 1000, options=HELD, prime=RISE)
     return loads
 
 
@@ -136,16 +136,17 @@ SETS = {"stats": lambda: STATS, "compare": compare_loads, "marking": marking_loa
 COMPANIONS = ("pi2", "csaqm", "vdq_csaqm", "ppv")
 
 
-def fail(words):
+def fail(text):
     """End the program with one line and code 1."""
-    sys.exit(f"bench: {words}")
+    sys.exit(f"bench: {text}")
 
 
-def run(words):
-    """Run a command; its failure ends the program with its words."""
-    done = subprocess.run(words.split(), text=True, capture_output=True, check=False)
-    if done.returncode:
-        fail(f"`{words}` failed: {' '.join((done.stderr or done.stdout).split())}")
+def run(command, text=None, check=True):
+    """Run a command with TEXT as its input; returns what it prints. Its failure ends the program and is printed."""
+    done = subprocess.run(command.split(), input=text, text=True, capture_output=True, check=False)
+    if check and done.returncode:
+        fail(f"`{command}` failed: {' '.join((done.stderr or done.stdout).split())}")
+    return done.stdout
 
 
 def write(path, text):
@@ -161,9 +162,9 @@ def by_pktgen(packets, ecn, size=1000, dev=DEV):
     """Let pktgen send; returns the nanoseconds it took."""
     write(f"{PKTGEN}/kpktgend_0", "rem_device_all")
     write(f"{PKTGEN}/kpktgend_0", f"add_device {dev}")
-    for words in (f"count {packets}", f"pkt_size {size}", "delay 0", "clone_skb 0", "xmit_mode queue_xmit",
+    for command in (f"count {packets}", f"pkt_size {size}", "delay 0", "clone_skb 0", "xmit_mode queue_xmit",
                   "dst 192.0.2.2", "dst_mac 02:00:00:00:00:02", f"tos {ECN[ecn]:02x}"):
-        write(f"{PKTGEN}/{dev}", words)
+        write(f"{PKTGEN}/{dev}", command)
     write(f"{PKTGEN}/pgctrl", "start")
     with open(f"{PKTGEN}/{dev}", encoding="ascii") as file:
         said = file.read()
@@ -175,8 +176,9 @@ def by_pktgen(packets, ecn, size=1000, dev=DEV):
 
 
 def headers(ecn, protocol, length):
-    """Ethernet and IPv4 before so many bytes."""
-    header = struct.pack("!BBHHHBBHII", 0x45, ECN[ecn], 20 + length, 0, 0, 64, protocol, 0, 0xc0000201, 0xc0000202)
+    """Ethernet and IPv4 before so many bytes; ecn is a name or a codepoint."""
+    header = struct.pack("!BBHHHBBHII", 0x45, ECN.get(ecn, ecn), 20 + length, 0, 0, 64, protocol, 0, 0xc0000201,
+                         0xc0000202)
     total = sum(struct.unpack("!10H", header))
     checksum = ~(total + (total >> 16)) & 0xffff
     return bytes.fromhex("020000000002 020000000001 0800") + header[:10] + struct.pack("!H", checksum) + header[12:]
@@ -231,7 +233,7 @@ def counters(dev=DEV):
 
 
 def marks(said):
-    """Marks of a qdisc, in whatever part of its words it tells of them."""
+    """Marks of a qdisc, wherever its JSON has them."""
     if isinstance(said, list):
         return sum(marks(part) for part in said)
     if not isinstance(said, dict):
@@ -287,9 +289,9 @@ def install(load, kind, options):
         run(f"tc qdisc add dev {dev} root handle 10: {ours}")
         return
     # One band, or class, takes all: what has no other word on it has priority 0.
-    words = {"prio": "prio bands 2 priomap" + " 0" * 16, "tbf": f"tbf {(SHUT if load.waiting else OPEN)['tbf']}",
+    parents = {"prio": "prio bands 2 priomap" + " 0" * 16, "tbf": f"tbf {(SHUT if load.waiting else OPEN)['tbf']}",
              "htb": "htb default 1", "mq": "mq"}
-    run(f"tc qdisc add dev {dev} root handle 1: {words[load.parent]}")
+    run(f"tc qdisc add dev {dev} root handle 1: {parents[load.parent]}")
     if load.parent == "htb":
         run(f"tc class add dev {dev} parent 1: classid 1:1 htb {(SHUT if load.waiting else OPEN)['htb']}")
     run(f"tc qdisc add dev {dev} parent 1:1 handle 10: {ours}")
@@ -298,24 +300,24 @@ def install(load, kind, options):
 
 
 def options_of(load, kind, most):
-    """The words for a qdisc that is to hold so many packets under a load."""
-    words = [] if kind in NO_LIMIT else [f"limit {most + 1}"]
-    words.append(NATIVE if load.marked and not load.words and kind == "dualpi2" else QUIET.get(kind, ""))
+    """Arguments of tc for a qdisc that must hold so many packets under a load."""
+    options = [] if kind in NO_LIMIT else [f"limit {most + 1}"]
+    options.append(NATIVE if load.marked and not load.options and kind == "dualpi2" else QUIET.get(kind, ""))
     if load.gso and kind in SPLIT:
-        words.append(SPLIT[kind][load.gso == "whole"])
-    if load.words and kind == "dualpi2":
-        # What is said twice is refused.
-        for option in load.words.split():
-            words = [re.sub(rf"\b{option} \S+", "", w) for w in words]
-        words.append(load.words)
-    return " ".join(words)
+        options.append(SPLIT[kind][load.gso == "whole"])
+    if load.options and kind == "dualpi2":
+        # tc refuses an option that is given twice.
+        for option in load.options.split():
+            options = [re.sub(rf"\b{option} \S+", "", w) for w in options]
+        options.append(load.options)
+    return " ".join(options)
 
 
 def suits(load, what):
     """Whether a load says something of a subject, as it is on the command line."""
     if what == "none":
         return load.parent == "root" and not load.waiting
-    if load.words:
+    if load.options:
         return ":" not in what or (load.marked and what == "qdisc:pfifo")
     # What splits none has been seen with "whole"; pfifo is what all are held against.
     return load.gso != "split" or kind_of(what) in (*SPLIT, "pfifo")
@@ -336,7 +338,7 @@ def measure(name, load, kind, packets, counts):
     dev, each = MANY_QUEUES if load.parent == "mq" else DEV, 1
     packets = load.waiting or (GSO_PACKETS if load.gso else packets)
     if kind:
-        first = load._replace(words=load.prime or load.words)
+        first = load._replace(options=load.prime or load.options)
         install(load, kind, options_of(first, kind, packets * (SEGMENTS if load.gso else 1)))
     if load.prime and kind == "dualpi2":
         def hold():

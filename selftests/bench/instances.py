@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What a qdisc costs for being there: memory, wakeups and instructions at rest, and what it takes to be shown.
+"""What an idle qdisc costs: memory, wakeups and instructions, and what a dump of its statistics costs.
 
 Thousands of them are the leaves of HTB's classes, on some dummy devices. One half of this runs in a machine in virtual
 time, where one instruction is one nanosecond, the other judges what it found; scripts/bench.sh instances starts both.
@@ -16,7 +16,7 @@ run prints one JSON object. "NAME=MODULE.ko" is a dualpi2. Each number is of one
            of --most new ones
   rest     for new instances, for those that carried packets, and (our module) for those that were in overload: what ran
            while nothing was sent, timers and works by function, from the tracepoints of each; and the places in COUNTS
-           with the instructions before and after another such time. COUNTS is from the plugin in instances.c: this
+           with the instructions before and after another such time. COUNTS is from the plugin in instructions.c: this
            program executes an instruction that tells it to count
   shown    instructions that `tc -s qdisc show` takes with --most of them, and a bare dump by netlink, with its bytes
 A time lasts --seconds, but two seconds for a kind that wakes up each second: that is enough to count. Of such a kind,
@@ -39,6 +39,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 
+from cost import SO_SNDBUFFORCE, fail, frame, run, write  # noqa: E402
 from ktap import report  # noqa: E402
 from netlink import (NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLMSG_DONE, RTM_DELQDISC, RTM_GETQDISC,      # noqa: E402
                      RTM_NEWQDISC, TCA_KIND, Socket, align, attr, tcmsg)
@@ -46,7 +47,6 @@ from netlink import (NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLMSG_DONE, RTM_DELQD
 # Devices with so many classes each: whenever the kernel makes a class, it looks at all that are there.
 CLASSES = 1000
 TRACING = "/sys/kernel/tracing"
-SO_SNDBUFFORCE = 32
 FAST, SLOW = "rate 100gbit burst 100mb cburst 100mb", "rate 8kbit ceil 8kbit burst 1100 cburst 1100"
 # Kinds that take a megabyte each: the machine has no room for more.
 FEW = {"cake": 250}
@@ -57,28 +57,6 @@ CARRIERS = ("delayed_work_timer_fn",)
 # What may be attributed to a qdisc: functions of a module of qdiscs, and the timer that such a one sets in the core.
 OURS = re.compile(r" \[sch_\w+\]$|^qdisc_watchdog$")
 MOST_CPU, MOST_BYTES = 0.001, 2048
-
-
-def fail(words):
-    """End the program with one line and code 1."""
-    sys.exit(f"instances: {words}")
-
-
-def run(words, text=None):
-    """Run a command; its failure ends the program with its words."""
-    done = subprocess.run(words.split(), input=text, text=True, capture_output=True, check=False)
-    if done.returncode:
-        fail(f"`{words}` failed: {' '.join((done.stderr or done.stdout).split())}")
-    return done.stdout
-
-
-def write(path, text, mode="w"):
-    """Tell the kernel something."""
-    try:
-        with open(path, mode, encoding="ascii") as file:
-            file.write(text + "\n")
-    except OSError as error:
-        fail(f"'{text}' to {path}: {error.strerror}")
 
 
 class Marks:
@@ -163,10 +141,15 @@ class Machine:
 
     def classes_are(self, verb, rate, count):
         """Add or change the classes of the first instances."""
-        words = []
+        lines = []
         for (name, _, _), minor in map(self.place, range(count)):
-            words.append(f"class {verb} dev {name} parent 1: classid 1:{minor:x} htb quantum 1514 {rate}\n")
-        run("tc -batch -", "".join(words))
+            lines.append(f"class {verb} dev {name} parent 1: classid 1:{minor:x} htb quantum 1514 {rate}\n")
+        run("tc -batch -", "".join(lines))
+
+    def options_are(self, options, count):
+        """Change the first instances, which are dualpi2."""
+        run("tc -batch -", "".join(f"qdisc change dev {name} parent 1:{minor:x} dualpi2 {options}\n"
+                                   for (name, _, _), minor in map(self.place, range(count))))
 
     def add(self, kind, first, count):
         """New instances."""
@@ -221,6 +204,9 @@ class Machine:
 
     def asks(self, kind):
         """What the kernel hands out for one instance."""
+        # Before the kernel has collected entropy, all hashed pointers are printed alike.
+        if os.path.exists(f"{TRACING}/options/hash-ptr"):
+            write(f"{TRACING}/options/hash-ptr", "0")
         with open(f"{TRACING}/set_event", "w", encoding="ascii") as file:
             file.write("kmem:kmalloc kmem:kfree\n")
         write(f"{TRACING}/trace", "")
@@ -248,15 +234,6 @@ def attributed(ran):
     return sum(count for name, count in ran.items() if OURS.search(name))
 
 
-def frame(codepoint):
-    """A frame of 1000 bytes with UDP in IPv4."""
-    header = struct.pack("!BBHHHBBHII", 0x45, codepoint, 986, 0, 0, 64, 17, 0, 0xc0000201, 0xc0000202)
-    total = sum(struct.unpack("!10H", header))
-    checksum = ~(total + (total >> 16)) & 0xffff
-    return bytes.fromhex("020000000002 020000000001 0800") + header[:10] + struct.pack("!H", checksum) + header[12:] + \
-        struct.pack("!HHHH", 9, 9, 966, 0) + bytes(958)
-
-
 def memory():
     """(bytes that the kernel has for itself, kilobytes that are free), when all is given back that is not in use."""
     time.sleep(2)
@@ -268,17 +245,20 @@ def memory():
 
 
 def overload(machine, count):
-    """Take our instances into overload and out of it again."""
+    """Take dualpi2's instances into overload and out of it again."""
+    # Overload begins after 128 serialization times or more: with the rate of HTB these would be minutes.
+    machine.options_are("bandwidth 1tbit", count)
     machine.classes_are("change", SLOW, count)
     # One a second leaves, and the others have waited for as long.
     machine.send(0, count, (0, 1, 0, 1, 0, 1))
     time.sleep(30)
     machine.classes_are("change", FAST, count)
+    machine.options_are("unlimited", count)
     found = [q for q in json.loads(run("tc -s -j qdisc show")) if q["kind"] == "dualpi2"]
     for q in found:
         if not q.get("overload-count") or q["overload"] or q["overload-reports"] < 2 or q["qlen"]:
-            words = {name: q.get(name) for name in ("overload-count", "overload", "overload-reports", "qlen")}
-            fail(f"{q['handle']} should have been in overload, and have said so: {words}")
+            state = {name: q.get(name) for name in ("overload-count", "overload", "overload-reports", "qlen")}
+            fail(f"{q['handle']} should have been in overload, and have said so: {state}")
     if len(found) != count:
         fail(f"{len(found)} instances of {count} are shown")
 
@@ -363,7 +343,7 @@ def executed(counts, places):
 
 
 def cpu(none, counts, rest):
-    """Part of the processor that all instances of a time at rest take."""
+    """Part of the processor that all idle instances take."""
     return (executed(counts, rest["counts"]) / rest["seconds"] -
             executed(counts, none["counts"]) / none["seconds"]) / 1e9
 

@@ -6,7 +6,7 @@
  *
  * usage: native [ROUNDS]     default 200; of each part's rounds the best counts
  *
- * Input comes from memory, filled at random as it begins, state is read anew each time, and every result goes into a
+ * Input comes from memory, filled at random as it begins, state is read again each time, and every result goes into a
  * sum that is kept, so that no compiler can leave something out. Each part runs again and again, as for a queue of
  * packets, and the processor does as much of that at once as it can.
  */
@@ -47,7 +47,7 @@ static volatile u64 kept;
 										\
 		for (time = 0; time < TIMES; time++)				\
 			for (i = 0; i < N; i++) {				\
-				/* All is read anew. */				\
+				/* All is read again. */				\
 				__asm__ volatile("" : : "r" (s) : "memory");	\
 				sum += (expression);				\
 			}							\

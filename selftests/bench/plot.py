@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Draw what the qdiscs cost over pfifo, from what cost.py counted: ours in colour, peers in grey.
+"""Draw what the qdiscs cost over pfifo, from what cost.py counted: dualpi2 in colour, others in grey.
 
 usage: plot.py IMAGE RESULT.json...     one row of bars for each kernel
 """
@@ -16,7 +16,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend comes first)
 
 PLACES = ("below prio, queue empty", "below tbf, 1000 packets waiting")
-COLOURS = {"Classic": ("tab:orange", "0.65"), "L4S": ("tab:blue", "0.35")}  # of ours, of a peer
+COLOURS = {"Classic": ("tab:orange", "0.65"), "L4S": ("tab:blue", "0.35")}  # of dualpi2, of another
 
 
 def draw(axis, found):

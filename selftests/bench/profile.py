@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which instructions of the module a packet executes, by function: what is behind the figures of cost.py.
 
-The counting is the emulator's: selftests/bench/profile.c, a plugin of QEMU. In the machine this program sends packets
-and says where the module's functions are; outside it puts the two together. scripts/bench.sh profile does both.
+A plugin of QEMU counts: selftests/bench/instructions.c. In the machine this program sends packets and prints where the
+module's functions are; outside it puts the two together. scripts/bench.sh profile does both.
 
 usage: profile.py --send LOAD MODULE.ko        in the machine; LOAD is one of cost.py's with an empty queue
        profile.py COUNTS SAID MODULE.ko [FUNCTION]
@@ -55,13 +55,13 @@ def read(counts_path, said_path):
     packets, symbols = 0, []
     with open(said_path, encoding="ascii") as file:
         for line in file:
-            words = line.split(None, 2)
-            if words[:1] == ["PACKETS"]:
-                packets = int(words[1])
-            elif words[:1] == ["SYMBOL"]:
-                symbols.append((int(words[1], 16), " ".join(words[2].split())))
+            fields = line.split(None, 2)
+            if fields[:1] == ["PACKETS"]:
+                packets = int(fields[1])
+            elif fields[:1] == ["SYMBOL"]:
+                symbols.append((int(fields[1], 16), " ".join(fields[2].split())))
     if not packets or not symbols:
-        cost.fail(f"{said_path} does not say what was sent; the machine's words are there")
+        cost.fail(f"{said_path} does not say what was sent; the machine's output is there")
     with open(counts_path, encoding="ascii") as file:
         counts = {int(a, 16): int(n) / packets for a, n in (line.split() for line in file)}
     return counts, sorted(symbols)

@@ -20,21 +20,21 @@ import random
 import re
 import socket
 import struct
-import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "lib"))
 
+from cost import SO_SNDBUFFORCE, fail, run  # noqa: E402
 from ktap import report  # noqa: E402
 
 DEV = "rate0"
 HERE, THERE, PORT = "192.0.2.1", "192.0.2.2", 9
 ETH, IP_UDP, MTU = 14, 28, 1500
-UDP_SEGMENT, SO_RCVBUFFORCE, SO_SNDBUFFORCE, SO_TIMESTAMPNS, PACKET_OUTGOING = 103, 33, 32, 35, 4
+UDP_SEGMENT, SO_RCVBUFFORCE, SO_TIMESTAMPNS, PACKET_OUTGOING = 103, 33, 35, 4
 PR_SET_TIMERSLACK = 29
 RATES = ("100kbit", "1mbit", "4mbit", "40mbit", "200mbit", "1gbit", "10gbit")
-# words for tc, which dualpi2 and cake have in common, and how long an IP packet is on such a link
+# options for tc, which dualpi2 and cake have in common, and how long an IP packet is on such a link
 FRAMINGS = {
     "": lambda ip: ip + ETH,
     "docsis": lambda ip: max(ip + 18, 64),
@@ -49,22 +49,9 @@ SUBJECTS = {
 OFFERED = (2.0, 1.2)  # first what fills the queue: at 10 Gbit/s an idle link costs as much as a timer is late
 BURST = 50
 LEAST_S = 0.02
-# To reach. A timer of this machine is up to 0.8 us late: its clock goes in steps of 256 ns, and a timer takes 500 ns at
-# least. What a shaper makes good of that leaves early then. It is also why 10 Gbit/s takes LEAST_S.
+# Aims. A timer of this machine is up to 0.8 us late: its clock goes in steps of 256 ns, and a timer takes 500 ns
+# or more. Packets with which a shaper catches up leave early. It is also why 10 Gbit/s takes LEAST_S.
 MOST_PCT, MOST_EARLY_NS = 0.1, 1000
-
-
-def fail(words):
-    """End the program with one line and code 1."""
-    sys.exit(f"bench: {words}")
-
-
-def run(words, check=True):
-    """Run a command; its failure ends the program with its words."""
-    done = subprocess.run(words.split(), text=True, capture_output=True, check=False)
-    if check and done.returncode:
-        fail(f"`{words}` failed: {' '.join((done.stderr or done.stdout).split())}")
-    return done.stdout
 
 
 def bytes_per_second(rate):
@@ -221,8 +208,8 @@ def steady(offered, packets, framing, bytes_s):
 
 def measure(subject, rate, framing, gso, packets, seed=1):
     """Figures of one shaper: error_pct, waited_pct, burst, packets."""
-    words = SUBJECTS[subject]["whole" if gso == "whole" else "split"]
-    run(f"tc qdisc add dev {DEV} root handle 1: {words} bandwidth {rate} {framing}")
+    options = SUBJECTS[subject]["whole" if gso == "whole" else "split"]
+    run(f"tc qdisc add dev {DEV} root handle 1: {options} bandwidth {rate} {framing}")
     bytes_s = bytes_per_second(rate)
     offered, tap = Offered(gso, seed), Tap()
     steady(offered, packets, framing, bytes_s)

@@ -3,7 +3,7 @@
 """Count the instructions that a shaper costs a packet: dualpi2's and cake's, under the same loads.
 
 As in cost.py the machine's time is instructions. What a shaper costs is the qdisc with it less the same qdisc without,
-so that what is beside it, the AQM and the making of a packet, is in neither figure. Two loads: a rate that no packet
+so that neither figure includes the AQM and the making of a packet. Two loads: a rate that no packet
 has to wait for, which is the arithmetic alone; and one that all have to wait for, which is also a queue, a timer and
 an interrupt for each. Timers run while this program waits, so it counts how often it can look at the clock meanwhile,
 and how often it can when nothing is sent. scripts/bench.sh shaper builds the module and starts the machine.

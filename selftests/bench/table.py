@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 """Make a table of what cost.py or shaper.py counted, and judge it: the cost of the statistics or of the shaper, or
-of the whole module beside the one that the baseline tells of.
+of the whole module compared with the baseline.
 
 usage: table.py [--ktap] [--most N] [--baseline FILE] [--save-baseline FILE] RESULT.json...
        table.py [--baseline FILE] --knows X.Y
 
 Exit code 1 if the statistics cost more than N instructions per packet, if the shaper costs more than cake's, if the
 module costs more than the baseline says, if vdq_csaqm costs more than twice dualpi2 with its shaper, or if
-figures do not repeat. Of each figure's repetitions the least counts, because what an interrupt adds is not the qdisc's;
-beside the baseline the median, see figures(). --save-baseline writes a baseline in place of judging by it.
+figures do not repeat. Of each figure's repetitions the minimum counts, because an interrupt is not the qdisc's;
+against the baseline the median counts, see figures(). --save-baseline writes a baseline and does not judge.
 """
 
 import argparse
@@ -24,7 +24,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 from ktap import report  # noqa: E402
 
 MOST = 15
-# What vdq_csaqm may cost, in what ours with its shaper does.
+# Maximum cost of vdq_csaqm, as a multiple of dualpi2 with its shaper.
 COMPANION_MOST, SHAPER = 2, "bandwidth 1tbit"
 OURS, IN_TREE, PFIFO, NO_QDISC = "dualpi2", "in-tree", "pfifo", "no qdisc"
 # All that are compared. The empty ones of these are bypassed at the root, and at a queue of mq: no packet sees them.
@@ -45,7 +45,7 @@ class BadInputError(Exception):
 
 
 def rows(result):
-    """[(load, {name: least}, {name: greatest less least})] of one result."""
+    """[(load, {name: minimum}, {name: maximum - minimum})] of one result."""
     return [(load, {n: min(v) for n, v in found.items()}, {n: max(v) - min(v) for n, v in found.items()})
             for load, found in result["loads"].items()]
 
@@ -121,7 +121,7 @@ def cell(name, load, least):
 
 
 def options_of(result):
-    """{option, and where if not below prio: {codepoint: (what a packet costs more with it, spread)}}, of ours."""
+    """{option, and parent unless prio: {codepoint: (additional cost of a packet, spread)}}, of dualpi2."""
     found = {}
     for load, least, spread in rows(result):
         place, _, option = load.partition(": ")
@@ -133,7 +133,7 @@ def options_of(result):
 
 
 def compared(result):
-    """Lines of Markdown: all qdiscs under all loads, and what the options of ours cost."""
+    """Lines of Markdown: all qdiscs under all loads, and what the options of dualpi2 cost."""
     names = [n for n in SUBJECTS if any(n in found for found in result["loads"].values())]
     head = [f"Linux {result['kernel']}", *names, "over", "spread"]
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * len(names) + "---|---:|"]
@@ -142,7 +142,7 @@ def compared(result):
             cells = [load, *(cell(n, load, least) for n in names), base(load), f"{max(spread.values()):.1f}"]
             lines.append("| " + " | ".join(cells) + " |")
     lines += ["", "Instructions per packet (of GSO, per packet before it is split), in brackets over what \"over\" "
-              f"says. Nothing is marked or dropped, where not said. {IN_TREE}: Linux' own dualpi2. -: takes no part; "
+              f"says. Nothing is marked or dropped, where not said. {IN_TREE}: the in-tree dualpi2. -: takes no part; "
               "what does not in \"split\" sends all whole, as pfifo does there. *: bypassed: an empty "
               f"{', '.join(BYPASSED)} does not see the packet.", ""]
     if missing := [n for n in SUBJECTS if n not in names]:
@@ -158,7 +158,7 @@ def compared(result):
 
 
 def companions(result):
-    """(lines, checks): the companions in extra beside ours; vdq_csaqm, which has a shaper, beside ours with its own."""
+    """(lines, checks): the companions compared with dualpi2; vdq_csaqm, which has a shaper, with dualpi2's shaper."""
     names, last = list(next(iter(result["loads"].values()))), "vdq_csaqm"
     names = [n for n in SUBJECTS if n in names] + [n for n in names if n not in SUBJECTS]
     head = [f"Linux {result['kernel']}", *names, f"{OURS} {SHAPER}", "over", f"{last} / {OURS} {SHAPER}", "spread"]
@@ -189,7 +189,7 @@ def bars(result, place):
 
 
 def figures(result):
-    """{load: what ours costs over pfifo} of what check counts.
+    """{load: cost of dualpi2 more than pfifo} of what check counts.
 
     Of repetitions the median: where packets wait some have an interrupt less.
     """
@@ -232,11 +232,11 @@ def entry_of(saved, kernel):
 
 
 def compared_with_baseline(result, saved):
-    """(lines, checks): ours less pfifo beside the same of the baseline."""
+    """(lines, checks): dualpi2 less pfifo, compared with the same of the baseline."""
     kernel = series(result)
     was, now = entry_of(saved, kernel)["over_pfifo"], figures(result)
     if set(was) != set(now):
-        raise BadInputError(f"the baseline for Linux {kernel} is of other loads than are counted today; write it anew "
+        raise BadInputError(f"the baseline for Linux {kernel} is of other loads than are counted today; write it again "
                             f"by {SAVE} --kernel {kernel}")
     head = [f"Linux {result['kernel']}, over pfifo", "baseline", "now", "change"]
     lines, checks, fell = ["| " + " | ".join(head) + " |", "|---|---:|---:|---:|"], [], []

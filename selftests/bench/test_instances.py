@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check
-"""The judge of instances at rest can say no. KTAP on stdout."""
+"""The judge of idle instances can fail. KTAP on stdout."""
 
 import json
 import os
@@ -20,9 +20,9 @@ CHECKS = 6
 
 
 def judged(ran=(), idle=60_000_000, cache=2048, busy=20_000_000, marks=6, options=("--ktap",)):
-    """(exit code, stdout, stderr) of what was found with a thousand instances at rest for a minute.
+    """(exit code, stdout, stderr) of what was found with a thousand idle instances in a minute.
 
-    ran: what ran, beside noise; idle: instructions meanwhile, 50 million without instances; busy: those of 20 ms.
+    ran: what ran, without noise; idle: instructions meanwhile, 50 million without instances; busy: those of 20 ms.
     """
     rest = {"seconds": 60, "instances": 1000, "ran": {**NOISE, **dict(ran)}, "counts": [4, 5]}
     none = {"seconds": 60, "instances": 1000, "ran": NOISE, "counts": [2, 3]}
@@ -93,8 +93,8 @@ def larger_cache_for_the_qdisc_fails():
 @test
 def plugin_that_counts_wrong_fails():
     equal(failed(busy=20_030_000), ["plugin_counts_what_the_clock_does on 7.2"])
-    words = "the plugin counted 6 times, not 7; run scripts/bench.sh instances again"
-    equal(judged(marks=7), (1, "", f"instances: {words}\n"))
+    text = "the plugin counted 6 times, not 7; run scripts/bench.sh instances again"
+    equal(judged(marks=7), (1, "", f"bench: {text}\n"))
 
 
 @test

@@ -99,7 +99,7 @@ def compared(**loads):
 
 
 def with_baseline(saved, counted, *options):
-    """(exit code, output, what is in the baseline then) of table.py for ours over a pfifo that costs 2000."""
+    """(exit code, output, what is in the baseline then) of table.py for dualpi2 and a pfifo that costs 2000."""
     with tempfile.TemporaryDirectory() as place:
         baseline, result = os.path.join(place, "baseline.json"), os.path.join(place, "check.json")
         if saved is not None:
@@ -192,13 +192,13 @@ def module_cheaper_than_the_baseline_passes_and_asks_for_a_new_one():
 
 @test
 def unfit_baselines_are_refused():
-    for saved, words in ((None, "no baseline in"), ("", "is no baseline"), ("[]", "is no baseline"),
+    for saved, want in ((None, "no baseline in"), ("", "is no baseline"), ("[]", "is no baseline"),
                          ('{"6.1": {"release": 1}}', "is no baseline"), (baseline(), "is no baseline"),
                          (baseline(a="1"), "is no baseline"),
                          ({"7.2": baseline(a=1)["6.1"]}, "the baseline knows Linux 7.2, not 6.1"),
                          (baseline(b=1), "is of other loads"), (baseline(a=1, b=1), "is of other loads")):
         code, text, _ = with_baseline(saved, {"a": 1})
-        equal((code, words in text, "compare --save-baseline" in text, text.count("\n")), (1, True, True, 1), text)
+        equal((code, want in text, "compare --save-baseline" in text, text.count("\n")), (1, True, True, 1), text)
 
 
 @test
@@ -212,30 +212,30 @@ def baseline_keeps_the_other_kernels():
     equal((code, saved), (1, None))
 
 
-def bench(*words):
+def bench(*args):
     """(exit code, what it says on stderr) of bench.sh."""
-    done = subprocess.run([os.path.join(HERE, "../../scripts/bench.sh"), *words], text=True, capture_output=True,
+    done = subprocess.run([os.path.join(HERE, "../../scripts/bench.sh"), *args], text=True, capture_output=True,
                           check=False)
     return done.returncode, done.stderr
 
 
 @test
 def what_the_bench_cannot_do_is_refused_in_one_line():
-    for words, said in ((("compare", "--without", "pfifo"), "'pfifo' cannot be left out; use codel"),
+    for args, said in ((("compare", "--without", "pfifo"), "'pfifo' cannot be left out; use codel"),
                         (("compare", "--repeat", "0"), "'0' is no number of repetitions"),
                         (("check", "--repeat", "1"), "use --repeat 2 at least"),
                         (("compare", "--ktap"), "--ktap is not for compare"),
                         (("compare", "--without"), "--without needs a value"),
-                        (("compare", "--before", "HEAD"), "--before is for stats"),
-                        (("check", "--save-baseline"), "--save-baseline is for compare"),
-                        (("check", "--without", "fq"), "--without is for compare"),
+                        (("compare", "--before", "HEAD"), "--before is not for compare"),
+                        (("check", "--save-baseline"), "--save-baseline is not for check"),
+                        (("check", "--without", "fq"), "--without is not for check"),
                         (("check", "--kernel", "5.10"), "the baseline knows Linux"),
                         (("compare", "--save-baseline", "--without", "fq"), "leave --without out"),
                         (("compare", "--kernel", "debug"), "use a stock kernel like 7.2"),
                         (("check", "--kernel", "plain"), "use a stock kernel like 7.2"),
                         (("compare", "--loud"), "unknown argument '--loud'"), (("cost",), "usage: bench.sh")):
-        code, text = bench(*words)
-        equal((code, said in text), (1, True), f"{words}: {text}")
+        code, text = bench(*args)
+        equal((code, said in text), (1, True), f"{args}: {text}")
         equal(len([line for line in text.splitlines() if "bench" in line]), 1, text)
 
 
@@ -265,7 +265,7 @@ def each_load_is_for_whom_it_says_something():
     equal(who("below mq, queue empty, L4S"), ["qdisc:pfifo", "qdisc:codel", "qdisc:cake", "in-tree:x.ko", "x.ko"])
     equal(who("below prio, queue empty, GSO of 10 split, L4S"), ["qdisc:pfifo", "qdisc:cake", "in-tree:x.ko", "x.ko"])
     equal(who("below prio, queue empty, L4S: no_nqb"), ["x.ko"])
-    quiet = cost.options_of(cost.Load("prio", "l4s", words="step_thresh 9p"), "dualpi2", 10)
+    quiet = cost.options_of(cost.Load("prio", "l4s", options="step_thresh 9p"), "dualpi2", 10)
     equal(quiet.split(), "limit 11 memlimit 500mb target 4s tupdate 4s step_thresh 9p".split())
 
 

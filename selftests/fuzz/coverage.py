@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Which basic blocks of the module have run, from the maps of trace_pc/ that test programs left.
 
-A block is where the compiler put its call of __sanitizer_cov_trace_pc(), if the source line is one of ours:
+A block is where the compiler put its call of __sanitizer_cov_trace_pc(), if the source line is in this repository:
 blocks of the kernel's inline functions are not, nor what its macros for RCU add under lockdep, nor reports of UBSAN.
 A function that was inlined at several places has a copy of each block at each: it counts once, and is reached if all
 of its blocks of that line were in one copy, because in some copies some cannot be (p' does not rise in an idle
@@ -32,6 +32,8 @@ NEVER = ("dualpi2_leaf", "dualpi2_unbind_filter", "__traceiter_dualpi2_verdict",
 # dualpi2_filter() with TC_ACT_CONSUMED, which no action gives a qdisc in 7.2: act_ct wants clsact. On 5.10
 # filter_conntrack_takes_fragments_and_gives_the_packet_back goes there.
 NOT_IN_7_2 = "return -2;"
+# Macros in which lockdep reports a missing lock.
+LOCKDEP = ("rcu_dereference", "rtnl_dereference")
 # Where dualpi2_pi_step() is for an idle queue, what follows a delay above target: the delay is 0 there. Its copy for
 # updates has no block on this line.
 NOT_IDLE = "if (ratio > DUALPI2_LATE_MAX_RATIO)"
@@ -136,7 +138,7 @@ def only_reports(codes, after, here):
 
 
 def blocks(module):
-    """The same for all of .text, but for constructors that KASAN makes."""
+    """The same for all of .text, except for constructors that KASAN makes."""
     return {offset: report for name, codes in functions(module) if codes and not name.startswith("_sub_")
             for offset, report in hooks(codes).items()}
 
@@ -144,8 +146,8 @@ def blocks(module):
 def places(module, offsets):
     """{offset: [(function, file, line)...] from the innermost inline function outwards}."""
     # The return address belongs to what follows; the call itself is before it.
-    words = "\n".join(hex(offset - 1) for offset in offsets)
-    text = subprocess.run(["addr2line", "-a", "-i", "-f", "-j", ".text", "-e", module], input=words,
+    addresses = "\n".join(hex(offset - 1) for offset in offsets)
+    text = subprocess.run(["addr2line", "-a", "-i", "-f", "-j", ".text", "-e", module], input=addresses,
                           capture_output=True, text=True, check=True).stdout
     found, here = {}, None
     lines = iter(text.splitlines())
@@ -188,7 +190,7 @@ def main():
             continue
         line = int(number.split(" ")[0])
         if NOT_IN_7_2 in "".join(sources[name][line - 1:line + 1]) or \
-           any(text in sources[name][line - 1] for text in ("rcu_dereference", NOT_IDLE, *NOT_HERE)):
+           any(text in sources[name][line - 1] for text in (*LOCKDEP, NOT_IDLE, *NOT_HERE)):
             continue
         if any(frame[0].startswith("dualpi2_verify_") for frame in where[offset]):
             continue

@@ -43,7 +43,7 @@
 #define REFCNT		"/sys/module/sch_dualpi2/refcnt"
 #define MODPROBE	"/proc/sys/kernel/modprobe"
 
-static ull seed = 1, epoch;	/* epochs are independent of each other, but for what the corpus grows */
+static ull seed = 1, epoch;	/* epochs are independent of each other, except for the corpus */
 static const char *corpus_path, *state_path, *fail_path = "fuzz-failure.txt";
 
 static jmp_buf on_fault;

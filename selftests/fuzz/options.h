@@ -2,7 +2,7 @@
 /*
  * The options of dualpi2 for the fuzzers: attribute, length, range, default, keyword of tc, key of tc's JSON.
  *
- * From the list of options, <linux/dualpi2_options.h>; net/test_netlink.py has the numbers a second time.
+ * From the list of options, <linux/dualpi2_options.h>; net/messages.py has the numbers a second time.
  */
 #ifndef FUZZ_OPTIONS_H
 #define FUZZ_OPTIONS_H
@@ -49,7 +49,7 @@ enum {
 };
 
 /* Whether 0 is in range although it is below the minimum. */
-enum { ZERO_PLAIN = 0, ZERO_HIDDEN = 0, ZERO_ALLOWED = 1, ZERO_KEYWORD = 1 };
+enum { ZERO_PLAIN = 0, ZERO_HIDDEN = 0, ZERO_ALLOWED = 1, ZERO_KEYWORD = 1, ZERO_DEFAULT = 0 };
 
 #define VALUE_RULE(e, a, attr, least, most, dflt, kind, zero, word, key, line)	\
 	[O_##attr] = { .ext = e, .type = a, .size = LENGTH_OF_##kind,		\

@@ -117,7 +117,7 @@ static void traffic_send(void)
 		segments = 2 + rnd(11);
 		setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof(size));
 	}
-	/* A drop in the qdisc is no error of a UDP socket. */
+	/* A UDP socket does not report a drop in the qdisc. */
 	if (send(fd, data, (size_t)size * segments, 0) < 0)
 		die("send: %m");
 	if (segments > 1)
@@ -416,7 +416,7 @@ static void send_frames(unsigned int count)
 		die("packet socket: %m");
 	while (count--) {
 		frame[15] = rnd(4);
-		/* A full queue is no error here. */
+		/* A full queue is expected here. */
 		offered += sendto(fd, frame, 60 + rnd(540), MSG_DONTWAIT, (struct sockaddr *)&to, sizeof(to)) > 0;
 	}
 	close(fd);
@@ -446,7 +446,7 @@ static void run_netns(void)
 		if (shaped && !(done % 16)) {
 			leaf_get(&nl, &st);
 			checks++;
-			AT_MOST(2, st.q.qlen, "2, packets that wait");
+			AT_MOST(2, st.q.qlen, "2, backlog in packets");
 		}
 		close(nl.fd);
 		progress(1);

@@ -188,7 +188,8 @@ static bool is_one_of(const char *word, const char *const *list)
 /* Does another word of the line set the option, too? */
 static bool is_adjusted(char **argv, int argc, int o)
 {
-	static const char *const rtts[] = { "max_rtt", "typical_rtt", NULL };
+#define RTT_WORD(word, ...)	word,
+	static const char *const rtts[] = { "max_rtt", "typical_rtt", DUALPI2_RTTS(RTT_WORD) NULL };
 	const bool length = o == O_OVERHEAD || o == O_MPU;
 	int i;
 
@@ -201,12 +202,27 @@ static bool is_adjusted(char **argv, int argc, int o)
 	return false;
 }
 
+/* A number, or a name: RFC 2474, 2597, 3246, 5865 and 8622. */
+static unsigned long dscp_of(const char *arg, char **end)
+{
+	if (!isalpha(*arg))
+		return strtoul(arg, end, strncasecmp(arg, "0x", 2) ? 10 : 16);
+	*end = (char *)arg + strcspn(arg, ",");
+	if (!strncasecmp(arg, "cs", 2))
+		return *end == arg + 3 ? (arg[2] - '0') * 8 : 64;
+	if (!strncasecmp(arg, "af", 2))
+		return *end == arg + 4 ? (arg[2] - '0') * 8 + (arg[3] - '0') * 2 : 64;
+	if (*end != arg + 2)
+		return 64;
+	return !strncasecmp(arg, "ef", 2) ? 46 : !strncasecmp(arg, "va", 2) ? 44 : !strncasecmp(arg, "le", 2) ? 1 : 64;
+}
+
 /* Has the attribute each of the list, and nothing else? */
 static bool dscps_are(const char *arg, uint64_t dscps)
 {
 	while (*arg) {
 		char *end;
-		unsigned long dscp = strtoul(arg, &end, strncasecmp(arg, "0x", 2) ? 10 : 16);
+		unsigned long dscp = dscp_of(arg, &end);
 
 		if (dscp > 63 || !(dscps & BIT(dscp)))
 			return false;
@@ -333,13 +349,12 @@ static void print_attr(bool as_json, const void *data, size_t len)
 static void check_round_trip(const struct values *want, const void *data, size_t len)
 {
 	/* What is off, or the default, is not in the text. */
-	static const int silent[] = { O_L4S, O_P_CMAX, O_BANDWIDTH, O_INGRESS, O_BYPASS };
+	static const int silent[] = { O_L4S, O_P_CMAX, O_BANDWIDTH, O_INGRESS, O_BYPASS, O_QPROTECT };
 	static char text[TEXT_SIZE];
 	uint64_t shown = want->given;
 	struct values again = {};
 	const char *why;
-	unsigned int i;
-	int o;
+	unsigned int i, o;
 
 	print_attr(true, data, len);
 	for (o = 0; o < OPTIONS; o++)
@@ -358,6 +373,8 @@ static void check_round_trip(const struct values *want, const void *data, size_t
 	for (i = 0; i < ARRAY_SIZE(silent); i++)
 		if (!want->val[silent[i]] == (silent[i] != O_L4S))
 			shown &= ~BIT(silent[i]);
+	for (o = O_QPROTECT_DELAY; o <= O_QPROTECT_RATE; o++)
+		shown &= ~(want->val[o] == rules[o].def ? BIT(o) : 0);
 	if (is_raw(want))
 		shown &= ~(BIT(O_FRAMING) | BIT(O_OVERHEAD) | BIT(O_MPU));
 	REQUIRE(shown == again.given, "parsed again as %s: %s", sent(), out);

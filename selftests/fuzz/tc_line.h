@@ -105,7 +105,7 @@ static bool exact(const char *arg, int o, int64_t *val256)
 		{ "tbit", 1000000000000 }, { "kibit", 1 << 10 }, { "gibit", 1 << 30 }, { "bps", 8 },
 		{ "kbps", 8000 }, { "gbps", 8000000000 }, { "mibps", 1 << 23 },
 	};
-	unsigned __int128 num = 0, den = o == O_BANDWIDTH ? 8 : 1;
+	unsigned __int128 num = 0, den = o == O_BANDWIDTH || o == O_QPROTECT_RATE ? 8 : 1;
 	bool dot = false, negative = *arg == '-';
 	unsigned int digits = 0, i;
 

@@ -99,8 +99,8 @@ link set dev d1 up
 addr add 10.9.0.1/24 dev d0
 neigh add 10.9.0.2 lladdr 02:00:00:00:00:02 nud permanent dev d0
 """)
-            for words in self.qdiscs:
-                lib.tc(words, self.netns)
+            for args in self.qdiscs:
+                lib.tc(args, self.netns)
             self.sock = stack.enter_context(lib.Socket(self.netns)).sock
             self.index = lib.ifindex(self.netns, "d0")
             self.stack = stack.pop_all()
@@ -221,8 +221,29 @@ def add_of_mq_with_dualpi2_children_with_each_allocation_failing_once_is_whole()
 
 
 @test("fail-nth")
+def add_of_dualpi2_mq_with_each_allocation_failing_once_is_whole():
+    """Its children are made before it is attached, and freed with it if one of them fails."""
+    arm()
+    with Bed("qdisc add dev d0 root handle 1: pfifo") as bed:
+        message = bed.message(lib.RTM_NEWQDISC, lib.NLM_F_CREATE | lib.NLM_F_REPLACE, "root", "7:",
+                              pack(bandwidth=10**6), b"dualpi2_mq\0")
+
+        def restore(nth, error):
+            kinds = sorted(q["kind"] for q in bed.dump())
+            if "dualpi2_mq" in kinds:
+                expect_equal(kinds, ["dualpi2"] * 4 + ["dualpi2_mq"], f"fault {nth}: qdiscs")
+            else:
+                expect(error, f"fault {nth}: no error, and no dualpi2_mq")
+                expect_equal(kinds, ["pfifo"], f"fault {nth}: qdiscs")
+            bed.flush()
+            lib.tc("qdisc replace dev d0 root handle 1: pfifo", bed.netns)
+
+        note_faults("add of dualpi2_mq", sweep(lambda: bed.ask(message), restore), 8)
+
+
+@test("fail-nth")
 def change_with_each_allocation_failing_once_is_whole_or_nothing():
-    """The limits shrink while packets wait: what is refused has dropped nothing."""
+    """The limits shrink below the backlog: a rejected change has dropped nothing."""
     arm()
     with Bed(*HTB) as bed:
         expect_equal(bed.ask(bed.message(lib.RTM_NEWQDISC, CREATE, "1:10", "10:")), 0, "add")
@@ -443,6 +464,61 @@ def mark_of_a_clone_without_memory_for_its_header_leaves_it_unmarked_and_counted
         expect_equal(burst(), (marked, 0), "marked, not marked afterwards")
 
 
+@test("failslab", "histogram")
+def packets_without_memory_for_a_histogram_are_counted_and_the_next_one_tries_again():
+    """What an instance has from its first packet on cannot be allocated: packets go on, each is counted, and only the
+    histogram lacks them. With memory again the next packet is in it.
+    """
+    arm()
+    # Packets that wait for longer than the target are dropped.
+    with Bed(HTB[0], HTB[1].replace("1mbit", "100mbit")) as bed:
+        expect_equal(bed.ask(bed.message(lib.RTM_NEWQDISC, CREATE, "1:10", "10:")), 0, "add")
+        load = Load(bed)
+
+        def delays():
+            st = lib.stats(bed.netns, "d0")
+            lib.check_identities(st | {"had_no_memory": True})
+            expect_equal((st["qlen"], st["drops"]), (0, 0), "queued, dropped")
+            return [(st[q]["counters"]["forwarded"], sum(st[q]["delay"]["hist"]) + st[q]["delay"]["beyond"],
+                     st[q]["delay"]["max_ns"] > 0, st[q]["delay"]["generation"]) for q in "cl"]
+
+        with no_memory_in("dualpi2_activate"):
+            load.send(40)
+            time.sleep(1)
+            expect_equal(delays(), [(20, 0, False, 1)] * 2, "forwarded, in the histogram, maximum; without memory")
+            expect_equal(bed.ask(bed.message(lib.RTM_NEWQDISC, 0, "1:10", "10:", pack(hist_c=100))), 0, "change")
+            load.send(40)
+            time.sleep(1)
+            expect_equal([found[:2] for found in delays()], [(40, 0)] * 2, "the same after a change")
+        load.send(40)
+        time.sleep(1)
+        expect_equal([found[:2] for found in delays()], [(60, 20)] * 2, "forwarded, in the histogram; with memory")
+
+
+@test("failslab", "queue protection")
+def queue_protection_without_memory_redirects_nothing_and_tries_again():
+    """The buckets cannot be allocated: each try is counted, at most one in an update of the controller."""
+    arm()
+    with Bed(*HTB) as bed:
+        expect_equal(bed.ask(bed.message(lib.RTM_NEWQDISC, CREATE, "1:10", "10:", pack(qprotect=1))), 0, "add")
+        load = Load(bed)
+
+        def protection():
+            return lib.tc_stats(bed.netns, "d0")["qprotect"]
+
+        def congest():
+            for _ in range(3):
+                load.send(80)
+                time.sleep(1)
+
+        with no_memory_in("dualpi2_qprotect_arm"):
+            congest()
+            found = protection()
+            expect(found["alloc-failed"] >= 2 and not found["buckets"], f"without memory: {found}")
+        congest()
+        expect(protection()["buckets"], "no buckets with memory")
+
+
 # Buffers that move
 
 @contextlib.contextmanager
@@ -461,11 +537,11 @@ def buffers_move():
         write(f"{knobs}/probability", 0)
 
 
-def passes_with_moving_buffers(program, *words):
+def passes_with_moving_buffers(program, *args):
     with buffers_move():
         # Their maps are those of their own runs.
         environment = {k: v for k, v in os.environ.items() if k != "DUALPI2_MAPS"} | {"DUALPI2_BUFFERS_MOVE": "1"}
-        done = subprocess.run([sys.executable, os.path.join(NET, program), *words], capture_output=True, text=True,
+        done = subprocess.run([sys.executable, os.path.join(NET, program), *args], capture_output=True, text=True,
                               check=False, env=environment)
     failed = re.findall(r"^not ok.*$", done.stdout, re.M)
     passed = len(re.findall(r"^ok (?!.* # SKIP)", done.stdout, re.M))

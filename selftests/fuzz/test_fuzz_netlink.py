@@ -6,7 +6,7 @@ test_fuzz_netlink.py - the netlink fuzzer (netlink.c) as a test: its corpus, and
 
 The fuzzer compares what the kernel does with its model. Here it is checked that it did so: messages answered,
 nothing left behind. coverage.py shows which blocks of the module it reached, together with the other programs.
-Single cases of messages are in selftests/net/test_netlink.py.
+Single cases of messages are in selftests/net/test_netlink.py and test_netlink_nests.py.
 
 The environment: DUALPI2_FUZZ_MESSAGES, number of messages (1000000); DUALPI2_FUZZ_SEED (1).
 """
@@ -79,7 +79,7 @@ def fuzz_run_all_answered_as_predicted():
     found = ended(fuzz("--messages", str(wanted), "--seed", os.environ.get("DUALPI2_FUZZ_SEED", "1"),
                        "--corpus", corpus, "--fail", failure))
     expect(found["messages"] >= wanted, f"{found['messages']} messages were answered of {wanted}")
-    # A run that has all messages refused, or all accepted, or predicts little, shows nothing.
+    # A run in which dualpi2 rejects or accepts all messages, or that predicts little, shows nothing.
     expect(10 < found["refused"] < 90, f"{found['refused']} % of the messages were refused")
     expect(found["refused_by_dualpi2"] > 1, "hardly a message was refused by dualpi2 itself")
     expect(found["made"] > wanted / 200, f"only {found['made']} qdiscs were made")

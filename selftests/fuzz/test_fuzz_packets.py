@@ -214,7 +214,7 @@ def frames_from_a_packet_ring_all_marked_byte_exact():
 
 @test("fuzz")
 def frames_from_a_packet_socket_dropped_and_counted():
-    """p_C is 1: Not-ECT and what is no IP are dropped but for one in 65, and the rest comes as it was."""
+    """p_C is 1: Not-ECT and non-IP packets are dropped except for one in 65; the rest comes unchanged."""
     counts = {"same": 0, "marked": 0, "lost": 0, "wrong": 0}
     mutator = Mutator("drop")
     total = FRAMES * 2 // 10

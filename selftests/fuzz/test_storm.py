@@ -88,8 +88,8 @@ def no_complaint():
             with open(KMEMLEAK, "w", encoding="ascii") as file:
                 file.write("scan")
         except OSError:
-            with open("/proc/cmdline", encoding="ascii") as words:
-                expect("kmemleak=on" not in words.read(), "kmemleak has turned itself off")
+            with open("/proc/cmdline", encoding="ascii") as cmdline:
+                expect("kmemleak=on" not in cmdline.read(), "kmemleak has turned itself off")
             note("kmemleak is off: boot with kmemleak=on")
             return
         time.sleep(6)
@@ -104,7 +104,7 @@ def where(tree):
 
 @each(CHANGE_TREES, ("reliability scoreboard 2",))
 def storm_of_changes_under_CASE_accounts_agree(name):
-    with Tree(name, "10mbit", words="dualpi2") as tree:
+    with Tree(name, "10mbit", args="dualpi2") as tree:
         found = storm(tree.netns, f"change-{name}", count(0) // PARTS, "change", *where(tree))
         tree.passed = name == "root"
         expect(found["checks"] >= 2, "the counters were not checked")
@@ -115,7 +115,7 @@ def storm_of_changes_under_CASE_accounts_agree(name):
 @each(ABUSE_TREES, ("reliability scoreboard 2",))
 def storm_of_changes_and_device_operations_under_CASE_accounts_agree(name):
     """A link that goes down purges without counting drops: the sum against what was offered is what counts."""
-    with Tree(name, "10mbit", words="dualpi2") as tree:
+    with Tree(name, "10mbit", args="dualpi2") as tree:
         found = storm(tree.netns, f"abuse-{name}", count(0) // PARTS, "change", *where(tree), "--abuse")
         tree.passed = name == "root"
         expect(found["abuses"] > 0, "no device operations")
@@ -126,7 +126,7 @@ def storm_of_changes_and_device_operations_under_CASE_accounts_agree(name):
 
 @each(REPLACE_TREES, ("reliability scoreboard 3",))
 def storm_of_replacements_under_CASE_leaves_nothing(name):
-    with Tree(name, "10mbit", words="dualpi2") as tree:
+    with Tree(name, "10mbit", args="dualpi2") as tree:
         storm(tree.netns, f"replace-{name}", count(0) // PARTS, "replace", *where(tree))
         tree.check_empty()
         # It still works.

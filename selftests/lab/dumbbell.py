@@ -24,7 +24,7 @@ import subprocess
 import sys
 import time
 
-from job import FORMAT, MOST_RTTS, JobError, aggregated, bits_per_second, check
+from job import FORMAT, MOST_RTTS, UDP_PRAGUE, JobError, aggregated, bits_per_second, check, uses_udp_prague
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NETS = ("snd", "rtr", "rcv")
@@ -127,11 +127,13 @@ def load_module(job, paths, companions=None):
 
 def allow_congestion_control(job, prague):
     """Let the name spaces use what the job needs; the kernel keeps some for the first one. prague: tcp_prague.ko."""
-    wanted = sorted({g["cc"] for g in job["groups"] if "cc" in g})
+    wanted = sorted({g["cc"] for g in job["groups"] if "cc" in g} - set(UDP_PRAGUE))
     if "prague" in wanted:
         if not prague or not os.path.exists(prague):
             fail(f"the job wants TCP Prague, and {prague or 'no file'} was given for it; see --prague")
-        run(f"insmod {shlex.quote(prague)}")
+        # pi2 is one queue of some 20 ms that marks ECT(1) for Prague: the detection would take it for Classic ECN.
+        detection = " classic_queue_us=0" if job["qdisc"].split()[0] == "pi2" else ""
+        run(f"insmod {shlex.quote(prague)}{detection}")
     if os.path.exists(f"/lib/modules/{os.uname().release}/kernel"):
         run(f"modprobe -a {' '.join('tcp_' + cc for cc in wanted if cc != 'reno')} sch_fq sch_htb sch_netem", False)
     there = run("sysctl -n net.ipv4.tcp_available_congestion_control").split()
@@ -223,9 +225,9 @@ def add_flows(job):
     l4s = []
     for net, group in enumerate(job["groups"], 1):
         options = ""
-        if "cc" in group:
+        if "cc" in group and group["cc"] not in UDP_PRAGUE:
             options = f"congctl {group['cc']}" + ("" if group["ecn"] == "off" else " features ecn")
-        if group["kind"] != "udp" and group["ecn"] == "l4s" and group["cc"] != "prague":
+        if group["kind"] != "udp" and group["ecn"] == "l4s" and group["cc"] not in ("prague", *UDP_PRAGUE):
             l4s.append(net)
         for number in range(1, group.get("count", 1) + 1):
             src, dst = f"10.8.{net}.{number}", f"10.9.{net}.{number}"
@@ -252,6 +254,7 @@ def add_flows(job):
             in_ns(name, f"nft 'add rule ip lab out ip saddr {{ {sources} }} ip ecn ect0 ip ecn set ect1'")
     # A flow that was stopped is silent. These answers of the kernel all have identification 0, besides.
     in_ns("snd", "nft add rule ip lab out tcp flags rst drop")
+    in_ns("snd", "nft add rule ip lab out icmp type destination-unreachable drop")
     return flows
 
 
@@ -330,11 +333,13 @@ def sleep_until(seconds):
     time.sleep(max(0, seconds - time.time()))
 
 
-def measure(job, flows, delaymeter, tc):
+def measure(job, flows, delaymeter, tc, udp_prague):
     """Run the flows; returns what run.json needs, leaves sightings and web.csv in SCRATCH."""
     given = f"{SCRATCH}/flows.json"
+    if uses_udp_prague(job) and not udp_prague:
+        fail("the job wants udp_prague; see --udp-prague")
     with open(given, "w", encoding="utf-8") as file:
-        json.dump({"job": job, "flows": flows}, file)
+        json.dump({"job": job, "flows": flows, "udp_prague": udp_prague}, file)
     meter = Child("delaymeter", ["ip", "netns", "exec", "rtr", delaymeter, "to_snd", "to_rcv", "10.8",
                                  f"{SCRATCH}/sightings"])
     traffic = Child("traffic", [sys.executable, os.path.join(HERE, "traffic.py"), given, SCRATCH])
@@ -381,6 +386,7 @@ def main():
     parser.add_argument("--module", help="our sch_dualpi2.ko")
     parser.add_argument("--in-tree", help="the kernel's own sch_dualpi2.ko")
     parser.add_argument("--prague", help="tcp_prague.ko")
+    parser.add_argument("--udp-prague", help="directory of the programs of udp_prague")
     parser.add_argument("--companions", help="directory of the companions' modules")
     parser.add_argument("--out", required=True, help="directory for the results")
     args = parser.parse_args()
@@ -396,7 +402,7 @@ def main():
     flows = add_flows(job)
     command = build_bottleneck(job, args.tc)
     result = {"job": job, "kernel": os.uname().release, "tc": command, "flows": flows}
-    result |= measure(job, flows, args.delaymeter, args.tc)
+    result |= measure(job, flows, args.delaymeter, args.tc, args.udp_prague)
     os.makedirs(args.out, exist_ok=True)
     for name in ("sightings", "web.csv"):
         if os.path.exists(f"{SCRATCH}/{name}"):

@@ -7,7 +7,8 @@ list of companions, or null, "qdisc" what stands after `tc qdisc add ... handle 
 classic (ECT(0)) or l4s (rewritten to ECT(1)), of UDP not-ect, ect0 or ect1; the "rate" of UDP is that of its payload.
 There may be "shaper", which is "own" where the qdisc has the link's rate itself ("bandwidth RATE"), "child", the qdisc
 below it, which then has that rate, and in a group "aggregate_ms": its packets arrive together, so many ms after the
-first of them was sent, and "tvf": the class of its packets at the qdisc. Other keys are kept as they are.
+first of them was sent, and "tvf": the class of its packets at the qdisc. Other keys are kept as they are. A "tcp" group
+has always data to send; with a "cc" of UDP_PRAGUE its flows are the programs of udp_prague, over UDP.
 """
 
 import re
@@ -18,6 +19,8 @@ MOST_RTTS = 16
 # An address ends with the number of the flow.
 MOST_FLOWS = 250
 SHAPERS = ("htb", "own")
+# Senders that are programs of scripts/udp-prague.sh: options of udp_prague_sender.
+UDP_PRAGUE = {"udp_prague": [], "udp_prague-no-fallback": ["--no-classic-aqm-fallback"]}
 KEYS = {
     "": {"format", "rate", "changes", "module", "qdisc", "warmup", "seconds", "groups", "seed"},
     "tcp": {"name", "kind", "cc", "ecn", "rtt_ms", "count", "start", "stop"},
@@ -54,6 +57,11 @@ def aggregated(job):
     return [(n, g["aggregate_ms"]) for n, g in enumerate(job["groups"], 1) if g.get("aggregate_ms")]
 
 
+def uses_udp_prague(job):
+    """Whether a flow of the job is udp_prague."""
+    return any(g.get("cc") in UDP_PRAGUE for g in job["groups"])
+
+
 def check(job):
     """JobError if dumbbell.py cannot run the job."""
     if job.get("format") != FORMAT:
@@ -67,6 +75,8 @@ def check(job):
             raise JobError(f"group {group.get('name')} lacks {', '.join(sorted(missing))}")
         if not 0 <= group.get("count", 1) <= MOST_FLOWS:
             raise JobError(f"group {group['name']} has {group['count']} flows; at most {MOST_FLOWS} can be")
+        if group["kind"] == "web" and group["cc"] in UDP_PRAGUE:
+            raise JobError(f"group {group['name']} of kind web has the sender {group['cc']}; web objects need TCP")
     for rate in (job["rate"], *(c["rate"] for c in job["changes"])):
         mbit_of(rate)
     if len({g["rtt_ms"] for g in job["groups"]}) > MOST_RTTS:

@@ -168,7 +168,7 @@ def do_run(args):
         print(f"{len(wanted)} runs, about {duration(total)} with {args.jobs} at a time")
         return 0
     results.lock()
-    bench = runs.Bench(any(runs.of_companions(job) for job, _ in wanted))
+    bench = runs.Bench(*(any(uses(job) for job, _ in wanted) for uses in (runs.of_companions, runs.uses_udp_prague)))
     todo = select(wanted, results, bench)
     if not todo:
         print(f"nothing to run; results are in {directory}")

@@ -20,21 +20,20 @@ import tempfile
 import time
 
 import store
+from job import uses_udp_prague
 from scenario import COMPANIONS, FRAME, mbit_of
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-CACHE = os.environ.get("DUALPI2_CACHE") or os.path.join(
-    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "dualpi2")
 BUILD = os.path.join(ROOT, "build")
 LAB = os.path.join(ROOT, "selftests", "lab")
-PYTHON = os.path.join(CACHE, "venv", "bin", "python")
 KERNEL = "plain"  # of the lab; that of make demo and make accept is prepare()'s
 MACHINE_MEMORY = "3G"  # of the lab; what it does not touch it does not take
 # What makes figures of packets, beside the delaymeter: a run made with others is not what would be made today.
 METHOD = ("selftests/lab/dumbbell.py", "selftests/lab/job.py", "selftests/lab/traffic.py", "selftests/lab/measure.py",
           "selftests/net/lib.py", "selftests/lib/netlink.py", "tools/dualpi2/kernel/netlink.py",
-          "tools/dualpi2/kernel/stats.py", "selftests/debug/uml-seed.c", "scripts/run-vm.sh", "scripts/vm/init.sh",
-          "iproute2-patch/tc/q_dualpi2.c")
+          "tools/dualpi2/kernel/stats.py", "selftests/debug/uml-seed.c", "selftests/debug/uml-random.patch",
+          "scripts/run-vm.sh", "scripts/vm/init.sh", "iproute2-patch/tc/q_dualpi2.c",
+          "iproute2-patch/tc/q_dualpi2_stats.h")
 AGAIN = "build/lab/again"  # where a run's own command repeats it: where it stands it is finished
 COMPANION_QDISCS = ("pi2", "csaqm", "vdq_csaqm", "ppv")
 # Stand-ins for tests: a program in place of run-vm.sh, and one in place of `measure.py reduce`.
@@ -84,12 +83,13 @@ def digest(*paths):
 class Bench:
     """What all runs of the lab have in common, and by what their results are known to be of today."""
 
-    def __init__(self, companions=False):
+    def __init__(self, companions=False, udp_prague=False):
         """Build it, and the lab's kernel at the first time; a failure ends the program.
 
         companions: with what is in extra, which the jobs that of_companions() tells need, and no other.
+        udp_prague: with these programs, which the jobs that uses_udp_prague() tells need.
         """
-        self.extra, self.companions = None, {}
+        self.extra, self.companions, self.udp_prague = None, {}, None
         if "DUALPI2_LAB_MACHINE" in os.environ:
             self.built, self.in_tree, self.kernel, self.module = (MACHINE,) * 3, MACHINE, "none", "none"
             self.prague, self.prague_module = MACHINE, "none"
@@ -113,6 +113,8 @@ class Bench:
                 plugins = [os.path.join(plugin, f"q_{kind}.so") for kind in COMPANION_QDISCS]
                 # A place of its own: other runs shall find what they found before, and no more.
                 self.extra = self.keep([module, os.path.join(plugin, "q_dualpi2.so"), meter, *files, *plugins])
+        if udp_prague:
+            self.udp_prague = shell(["scripts/udp-prague.sh"]).strip()
         commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True, capture_output=True, check=False)
         dirty = subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, text=True, capture_output=True, check=False)
         self.commit, self.dirty = commit.stdout.strip() or None, bool(dirty.stdout.strip())
@@ -138,6 +140,8 @@ class Bench:
                 "method": f"{method} {MACHINE_MEMORY}"}
         if any(g.get("cc") == "prague" for g in job["groups"]):
             made["prague"] = self.prague_module
+        if uses_udp_prague(job):
+            made["udp_prague"] = os.path.basename(self.udp_prague)
         if of_companions(job):
             made["module"] = " ".join(f"{name} {self.companions[name]}" for name in job["module"])
         return made
@@ -234,7 +238,7 @@ class Run:
     def launch(self, built, machine, options):
         """Start a machine with the options of run-vm.sh, in it dumbbell.py with its own."""
         module, plugin, meter = built
-        self.spawn([MACHINE, *machine, "--rw", self.out, "--", "env", f"TC_LIB_DIR={plugin}", PYTHON,
+        self.spawn([MACHINE, *machine, "--rw", self.out, "--", "env", f"TC_LIB_DIR={plugin}", sys.executable,
                     os.path.join(LAB, "dumbbell.py"), "--module", module, "--delaymeter", meter,
                     "--out", self.out, *options])
 
@@ -298,14 +302,14 @@ class JobRun(Run):
         self.made_of = self.bench.made_of(self.job)
         self.log = os.path.join(self.out, "log")
         self.began = time.monotonic()
-        companions = []
+        companions, udp_prague = [], ["--udp-prague", self.bench.udp_prague] if self.bench.udp_prague else []
         if of_companions(self.job):
             built = self.bench.extra
             companions = ["--companions", os.path.dirname(built[0])]
         self.launch(built, ["--kernel", kernel, "--seed", str(self.job["seed"]), "--memory", MACHINE_MEMORY,
                             "--timeout", str(self.limit_s)],
                     ["--job", os.path.join(self.out, "job.json"), "--in-tree", self.bench.in_tree,
-                     "--prague", self.bench.prague, *companions])
+                     "--prague", self.bench.prague, *udp_prague, *companions])
 
     def over(self):
         """Go on to the next step if one is done; whether all are, or one failed."""
@@ -322,7 +326,7 @@ class JobRun(Run):
         elif not self.reducing:
             self.reducing = True
             self.sightings = self.checksum("sightings")  # the reduction removes them
-            self.spawn(([REDUCE] if REDUCE else [PYTHON, os.path.join(LAB, "measure.py"), "reduce"])
+            self.spawn(([REDUCE] if REDUCE else [sys.executable, os.path.join(LAB, "measure.py"), "reduce"])
                        + (["--keep-raw"] if self.keep_raw else []) + [self.out])
         else:
             self.finish()

@@ -16,7 +16,7 @@ import job as job_
 from job import JobError as ScenarioError, mbit_of
 
 DIRECTORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scenarios")
-CCS = ("dctcp", "prague", "cubic", "reno", "bbr")
+CCS = ("dctcp", "prague", "cubic", "reno", "bbr", *job_.UDP_PRAGUE)
 TCP_ECN = ("l4s", "classic", "off")
 UDP_ECN = ("ect1", "ect0", "not-ect")
 MODULES = ("dualpi2", "dualpi2-in-tree")

@@ -23,12 +23,13 @@ import random
 import select
 import socket
 import struct
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "net"))
 
-from job import bits_per_second                                         # noqa: E402
+from job import UDP_PRAGUE, bits_per_second                             # noqa: E402
 from lib import in_netns                                                # noqa: E402
 
 PORT = 5201
@@ -36,6 +37,7 @@ SO_MAX_PACING_RATE = 47
 TOS = {"not-ect": 0, "ect1": 1, "ect0": 2}
 # Ethernet, IPv4 and UDP headers, which fq counts and a rate of UDP does not.
 UDP_HEADERS_BYTES = 14 + 20 + 8
+UDP_PRAGUE_PAYLOAD = 1472  # of a packet of udp_prague, at most: as long as one of TCP
 RESET = b"\x01\0\0\0\0\0\0\0"  # struct linger: on, 0 s
 SPREAD_S = 0.005  # flows of a group start within it, by the seed
 
@@ -76,8 +78,9 @@ class Timer:
 class Traffic:
     """The flows of a job and the loop that serves them; times are seconds after the start of the run."""
 
-    def __init__(self, job):
-        self.job = job
+    def __init__(self, job, udp_prague=None):
+        """udp_prague: the directory of its programs, where a flow is one."""
+        self.job, self.udp_prague_dir, self.programs = job, udp_prague, []
         self.poll = select.epoll()
         self.serve = {}                     # file descriptor -> function
         self.due = []                       # (time, number, function)
@@ -139,10 +142,26 @@ class Traffic:
         listener = socket.create_server((address, PORT), backlog=4096)
         self.watch(listener, select.EPOLLIN, lambda _: self.accept(listener))
 
+    def start(self, name, *words, **pipes):
+        """Start a program of udp_prague in the present namespace; it runs until end_programs()."""
+        program = subprocess.Popen([os.path.join(self.udp_prague_dir, name), "-q", "-p", str(PORT), *words],
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, **pipes)
+        self.programs.append(program)
+        return program
+
+    def end_programs(self):
+        """Stop the programs, the senders first."""
+        for program in reversed(self.programs):
+            program.kill()
+            program.wait()
+
     # Senders
 
     def tcp(self, flow):
         """One flow that has always data to send."""
+        if flow["cc"] in UDP_PRAGUE:
+            self.udp_prague(flow)
+            return
         sock = self.connect(flow)
 
         def more(events):
@@ -167,6 +186,29 @@ class Traffic:
             return
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self.forget(sock)
+
+    def udp_prague(self, flow):
+        """The same over UDP, by udp_prague, which connects to its receiver and paces by itself."""
+        sender = self.start("udp_prague_sender", "-c", "-a", flow["dst"], "-m", str(UDP_PRAGUE_PAYLOAD),
+                            *UDP_PRAGUE[flow["cc"]], stderr=subprocess.PIPE)
+        said = []
+
+        def ended(_):
+            said.append(os.read(sender.stderr.fileno(), 4096))
+            if not said[-1]:
+                words = b"".join(said).decode(errors="replace").strip()
+                self.failed.append({"group": flow["group"], "src": flow["src"], "second": self.now(),
+                                    "error": words or f"udp_prague_sender ended with code {sender.wait()}"})
+                self.forget(sender.stderr)
+
+        def stop():
+            if not sender.stderr.closed:
+                self.forget(sender.stderr)
+                sender.kill()
+
+        self.watch(sender.stderr, select.EPOLLIN, ended)
+        if flow["stop"] is not None:
+            self.at(flow["stop"], stop)
 
     def udp(self, flow):
         """One flow at a constant rate of payload, paced packet by packet by fq."""
@@ -249,6 +291,8 @@ class Traffic:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
                 sock.bind((flow["dst"], PORT))
                 self.serve[sock.fileno()] = sock
+            elif flow["cc"] in UDP_PRAGUE:
+                self.start("udp_prague_receiver", "-a", flow["dst"])
             else:
                 self.listen(flow["dst"])
 
@@ -287,12 +331,13 @@ def main():
     """traffic.py FLOWS-FILE OUT-DIR: says "ready", reads the start (ns, CLOCK_REALTIME), ends when stdin does."""
     with open(sys.argv[1], encoding="utf-8") as file:
         given = json.load(file)
-    traffic = Traffic(given["job"])
+    traffic = Traffic(given["job"], given["udp_prague"])
     with in_netns("rcv"):
         traffic.open_receivers(given["flows"])
     with in_netns("snd"):
         print("ready", flush=True)
         traffic.run(given["flows"], int(sys.stdin.readline()) / 1e9)
+    traffic.end_programs()
     if any(flow["kind"] == "web" for flow in given["flows"]):
         with open(os.path.join(sys.argv[2], "web.csv"), "w", newline="", encoding="ascii") as file:
             rows = csv.writer(file, lineterminator="\n")

@@ -63,7 +63,7 @@ def source(number):
 
 
 def number_of(frame):
-    """The number in a frame's source address, or None if it is not one of ours."""
+    """The number in a frame's source address, or None if a test did not send it."""
     return struct.unpack_from("!I", frame, 8)[0] if frame[6:8] == b"\x02\x00" else None
 
 
@@ -325,7 +325,26 @@ class RingSender:
         self.sock.close()
 
 
-class Receiver:
+class Frames:
+    """A source of frames with read(), which gives one frame or None, and fds, which it reads."""
+
+    def drain(self, idle=0.5):
+        """All frames of this sender until none came for so many seconds: {number: [frame, ...]}."""
+        got = {}
+        while select.select(self.fds, [], [], idle)[0]:
+            while (frame := self.read()) is not None:
+                number = number_of(frame)
+                if number is not None:
+                    got.setdefault(number, []).append(frame)
+        return got
+
+    def forget(self):
+        """Throw away what has come so far."""
+        while self.read() is not None:
+            pass
+
+
+class Receiver(Frames):
     """Receives whole frames at a device as they were on the wire, VLAN tags included."""
 
     def __init__(self, netns, dev):
@@ -336,6 +355,7 @@ class Receiver:
         self.sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
         self.sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 1 << 30)
         self.sock.setblocking(False)
+        self.fds = [self.sock]
 
     def read(self):
         """One frame, or None if there is none now."""
@@ -352,21 +372,6 @@ class Receiver:
                     frame = frame[:12] + struct.pack("!HH", tpid, tci) + frame[12:]
         return frame
 
-    def drain(self, idle=0.5):
-        """Every frame of ours until none came for so many seconds: {number: [frame, ...]}."""
-        got = {}
-        while select.select([self.sock], [], [], idle)[0]:
-            while (frame := self.read()) is not None:
-                number = number_of(frame)
-                if number is not None:
-                    got.setdefault(number, []).append(frame)
-        return got
-
-    def forget(self):
-        """Throw away what has come so far."""
-        while self.read() is not None:
-            pass
-
     def dropped(self):
         """Frames that this socket lost since last asked; they would look like losses on the way."""
         return struct.unpack("@II", self.sock.getsockopt(SOL_PACKET, 6, 8))[1]
@@ -375,7 +380,7 @@ class Receiver:
         self.sock.close()
 
 
-class Tap:
+class Tap(Frames):
     """A TAP device: read() is what left through its qdisc, to the last byte and with every tag
     in place, however damaged; send() makes it receive a frame.
     """
@@ -405,20 +410,6 @@ class Tap:
             except BlockingIOError:
                 pass
         return None
-
-    def drain(self, idle=0.5):
-        """Every frame of ours until none came for so many seconds: {number: [frame, ...]}."""
-        got = {}
-        while select.select(self.fds, [], [], idle)[0]:
-            while (frame := self.read()) is not None:
-                number = number_of(frame)
-                if number is not None:
-                    got.setdefault(number, []).append(frame)
-        return got
-
-    def forget(self):
-        while self.read() is not None:
-            pass
 
     def close(self):
         for fd in self.fds:

@@ -164,7 +164,7 @@ class GsoRig(Rig):
     def tap(self, stack, name):
         if name != "in":
             return super().tap(stack, name)
-        tun = hostile.Tun(self.netns, name, frames.IFF_TAP | hostile.IFF_VNET_HDR, words="arp off")
+        tun = hostile.Tun(self.netns, name, frames.IFF_TAP | hostile.IFF_VNET_HDR, args="arp off")
         stack.callback(tun.close)
         return tun
 

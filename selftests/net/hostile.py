@@ -34,9 +34,9 @@ TAGS_MAX = 8
 # Nothing may be lost to the limits unless a test wants it.
 ROOMY = {"limit": 1000000, "memory_limit": 1 << 31}
 
-# Tunnels. words: of ip link add; outer: version of the outer header; head: bytes in front of the inner packet;
+# Tunnels. args: of ip link add; outer: version of the outer header; head: bytes in front of the inner packet;
 # inner: versions that it carries; ether: it carries Ethernet frames; mod: module
-Tunnel = namedtuple("Tunnel", "name words outer head inner ether mod")
+Tunnel = namedtuple("Tunnel", "name args outer head inner ether mod")
 V4 = "local 10.8.0.1 remote 10.8.0.2 ttl 64"
 V6 = "local fd08::1 remote fd08::2"
 TUNNELS = [
@@ -157,7 +157,7 @@ NO_VNET = bytes(VNET_LEN)
 class Tun(frames.Tap):
     """A TUN or TAP device with the flags that are wanted."""
 
-    def __init__(self, netns, name, flags, mtu=MTU, offload=0, words=""):
+    def __init__(self, netns, name, flags, mtu=MTU, offload=0, args=""):
         self.name, self.flags = name, flags
         if not os.path.exists("/dev/net/tun"):
             lib.run("modprobe tun")
@@ -167,10 +167,10 @@ class Tun(frames.Tap):
             fcntl.ioctl(self.fd, frames.TUNSETIFF, struct.pack("16sH22x", name.encode(), flags | frames.IFF_NO_PI))
             if offload:
                 fcntl.ioctl(self.fd, TUNSETOFFLOAD, offload)
-        lib.run(f"ip link set {name} txqueuelen 10000 mtu {mtu} {words} up", netns)
+        lib.run(f"ip link set {name} txqueuelen 10000 mtu {mtu} {args} up", netns)
 
     def send(self, frame, head=NO_VNET):
-        """False if the device refused it."""
+        """False if the device rejected it."""
         if self.flags & IFF_VNET_HDR:
             frame = head + frame
         try:
@@ -214,7 +214,7 @@ class VnetSocket:
         self.sock.setsockopt(socket.SOL_SOCKET, frames.SO_SNDBUFFORCE, 1 << 30)
 
     def send(self, frame, head=NO_VNET):
-        """False if the kernel refused the description; a drop by the qdisc is no refusal."""
+        """False if the kernel rejected the virtio header; True if the qdisc dropped the packet."""
         try:
             self.sock.send(head + frame)
         except OSError as error:
@@ -291,7 +291,7 @@ class Mirror:
             self.sysctl("ipv6/conf/default/router_solicitations", 0)
             self.sysctl("ipv6/conf/all/forwarding", 1)
             self.sysctl("ipv4/ip_forward", 1)
-            self.out = self.device(stack, "out", frames.IFF_TAP, words="arp off address 06:00:00:00:08:01")
+            self.out = self.device(stack, "out", frames.IFF_TAP, args="arp off address 06:00:00:00:08:01")
             lib.run(["ip", "-batch", "-"], self.netns, stdin=UNDER)
             self.stack = stack.pop_all()
         return self
@@ -317,7 +317,7 @@ class Mirror:
         self.dev = dev
         time.sleep(4)       # for the last repeated MLD report
         self.ref = self.device(self.stack, "ref", IFF_TUN if l3 else frames.IFF_TAP, mtu=65521,
-                               words="" if l3 else "arp off")
+                               args="" if l3 else "arp off")
         lib.run(["tc", "-batch", "-"], self.netns, stdin=f"""\
 qdisc add dev {dev} root handle 1: htb default 10 direct_qlen 1000
 class add dev {dev} parent 1: classid 1:10 htb rate {self.rate} ceil {self.rate} burst 1514 cburst 1514 quantum 1514
@@ -406,11 +406,11 @@ def module(name, path=None):
         raise lib.Skip(f"this kernel has no {name}")
 
 
-def linked(netns, words):
+def linked(netns, args):
     """`ip link add`; Skip where the kernel or ip does not know such a device."""
-    done = lib.run(["ip", "link", "add", *words.split()], netns, check=False)
+    done = lib.run(["ip", "link", "add", *args.split()], netns, check=False)
     if done.returncode:
-        raise lib.Skip(f"no such device here: {words.split(' type ')[1].split()[0]}: {done.stderr.strip()}")
+        raise lib.Skip(f"no such device here: {args.split(' type ')[1].split()[0]}: {done.stderr.strip()}")
 
 
 SPLAT = re.compile(r"\] (RIP: |Call Trace:|BUG:|WARNING: |UBSAN: |KASAN: |Oops|general protection)|unreferenced object")
@@ -418,7 +418,7 @@ SPLAT = re.compile(r"\] (RIP: |Call Trace:|BUG:|WARNING: |UBSAN: |KASAN: |Oops|g
 
 @contextlib.contextmanager
 def no_splat():
-    """What the kernel complains of meanwhile is this test's fault."""
+    """Fail if the kernel prints a warning during the test."""
     log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
     said = []
     try:
@@ -434,7 +434,7 @@ def no_splat():
     finally:
         os.close(log)
     bad = [line for line in said if SPLAT.search("] " + line)]
-    expect(not bad, "the kernel complained: " + "; ".join(bad[:3]))
+    expect(not bad, "kernel warnings: " + "; ".join(bad[:3]))
 
 
 # WireGuard, whose own tool is no part of the test machines

@@ -19,17 +19,17 @@ permanent, no link-local addresses exist, and what the kernel says unasked (MLD)
 is over before Net() returns: every packet through the queue is a test's own.
 
 Net(offloads=False)     context manager.  .snd .rtr .rcv are the namespaces' names.
-  .aqm(rate=10e6, shaper="htb", words=None, **knobs)
+  .aqm(rate=10e6, shaper="htb", args=None, **knobs)
                         context manager: shaper on rtr's `down` ("htb", "tbf" or
                         "none") with dualpi2 as its child, handle 10:.  Knobs are
                         named as in the uapi, lower case (coupling=4, l4s=0,
-                        step_thresh_us=...), and go by netlink; `words` are words
+                        step_thresh_us=...), and go by netlink; `args` are options
                         for tc instead.  Its end checks the identities of the
                         counters and removes the qdiscs.
      .stats()           see stats(); .change(**knobs); .handle, .dev, .netns
      .until_idle()      wait until the queues are empty
      .check()           the identities, now
-     .filter(words)     add a tc filter: "protocol ip flower ... classid 10:1"
+     .filter(args)     add a tc filter: "protocol ip flower ... classid 10:1"
   .shaper_rate(bits)    change the rate of the htb class in place
   .tbf_rate(bits)       change the rate of tbf in place; it starts with full tokens
   .idle_instances(n)    so many dummy devices with a dualpi2 on rtr; 0 removes them
@@ -42,8 +42,8 @@ shared_net()            one Net for all tests of a program, built at first use
 shared_aqm(...)         context manager: that Net and what its aqm(...) gives, "with shared_aqm(l4s=0) as (net, q):"
 Stream(name, ecn=0, dscp=0, bps=... or pps=..., size=1000, burst=1, gso=0, jitter=0,
        start=0, stop=None, count=None, priority=0, dst="10.2.0.1", source="snd",
-       trace=False)     size is with the Ethernet header, and bps counts it; times
-                        in seconds; source is "snd" or "rtr"
+       trace=False, flows=1, turn=1)   size is with the Ethernet header, and bps counts it; times
+                        in seconds; source is "snd" or "rtr"; flows: source ports, in turns of so many packets
 Run[name]               .sent .received .lost .ecn[4] .delay_us{min mean p50 p99 max}
                         of packets sent after the warm-up; .sent_ever; .disorder
                         .duplicates .dscp_changed; .records with trace=True: tuples
@@ -54,12 +54,13 @@ stats(netns, dev, handle)   counters by netlink: bytes packets qlen backlog drop
                         p_cl as numbers 0..1; knobs (the options, decoded)
                         Of the attributes behind the extension: st["c"]["counters"], st["c"]["delay"]
                         with the histogram in "hist", one number for each bucket, the same for "l",
-                        and st["overload_info"]; of the link behind st["link"], as in struct tc_dualpi2_link
+                        and st["overload_info"]; of the link behind st["link"], as in struct tc_dualpi2_link;
+                        of queue protection, if it is on, st["qprotect"]
 tc_stats(netns, dev, handle)   the same qdisc as `tc -s -j` with our plugin shows it
 Also everything of selftests/lib/netlink.py (pack, tc_request, qdisc_dump, overload_listener, in_netns ...) and of
 selftests/lib/identities.py (check_identities, check_classes, percentile, arrived, dropped ...): see there.
-run(words, netns=None, check=True, stdin=None) -> CompletedProcess (text)
-tc(words, netns=None, check=True)    the system's tc with our plugin
+run(args, netns=None, check=True, stdin=None) -> CompletedProcess (text)
+tc(args, netns=None, check=True)    the system's tc with our plugin
 program(name)           path of a program in C, "net/traffic"; compiled if need be
 main(needs="ext", prepare=None)     what a test program ends with; needs: marks of the tests that have none of their
                         own; "ext": skipped with an in-tree dualpi2, which has no extension; prepare(): what all tests
@@ -98,7 +99,7 @@ MODULE = "/sys/module/sch_dualpi2"
 CLONE_NEWNET = 0x40000000
 NOT_ECT, ECT1, ECT0, CE = range(4)
 
-# `make -C selftests install` puts the plugin for tc and the programs in C beside this file.
+# `make -C selftests install` puts the plugin for tc and the programs in C into the directory of this file.
 INSTALLED = os.path.exists(os.path.join(HERE, "q_dualpi2.so"))
 os.environ.setdefault("TC_LIB_DIR", HERE if INSTALLED else os.path.join(ROOT, "build/tc"))
 _serial = itertools.count()
@@ -106,20 +107,20 @@ _serial = itertools.count()
 
 # Commands
 
-def run(words, netns=None, check=True, stdin=None):
+def run(args, netns=None, check=True, stdin=None):
     """Run a command given as a string or a list."""
-    words = shlex.split(words) if isinstance(words, str) else list(words)
+    args = shlex.split(args) if isinstance(args, str) else list(args)
     with in_netns(netns):
-        done = subprocess.run(words, text=True, capture_output=True, input=stdin, check=False)
+        done = subprocess.run(args, text=True, capture_output=True, input=stdin, check=False)
     if check and done.returncode:
-        raise Failure(f"`{shlex.join(words)}`: {done.stderr.strip() or done.stdout.strip()}")
+        raise Failure(f"`{shlex.join(args)}`: {done.stderr.strip() or done.stdout.strip()}")
     return done
 
 
-def tc(words, netns=None, check=True):
+def tc(args, netns=None, check=True):
     """Run the system's tc, with the plugin for dualpi2."""
-    words = shlex.split(words) if isinstance(words, str) else list(words)
-    return run(["tc", *words], netns, check)
+    args = shlex.split(args) if isinstance(args, str) else list(args)
+    return run(["tc", *args], netns, check)
 
 
 def program(name):
@@ -176,7 +177,7 @@ def stats(netns, dev, handle="10:"):
     for qdisc in qdisc_dump(netns, dev):
         if qdisc["handle"] == handle:
             st = dict(qdisc["stats"], kind=qdisc["kind"], handle=handle, parent=qdisc["parent"])
-            if qdisc["kind"] == "dualpi2":
+            if qdisc["kind"] in ("dualpi2", "dualpi2_mq"):
                 st |= parse_xstats(qdisc["app"])
                 st["knobs"] = unpack(qdisc["options"])
             return st
@@ -198,19 +199,19 @@ class Stream:
 
     def __init__(self, name, ecn=NOT_ECT, dscp=0, bps=0, pps=0, size=1000, burst=1, gso=0,
                  jitter=0, start=0, stop=None, count=None, priority=0, dst="10.2.0.1",
-                 source="snd", trace=False):
+                 source="snd", trace=False, flows=1, turn=1):
         self.name = name
         self.source = source
         self.trace = f"/tmp/dualpi2-trace-{os.getpid()}-{next(_serial)}" if trace else None
-        self.words = {"name": name, "dst": dst, "tos": dscp << 2 | ecn, "size": size,
+        self.fields = {"name": name, "dst": dst, "tos": dscp << 2 | ecn, "size": size,
                       "bps": bps, "pps": pps, "burst": burst, "gso": gso, "jitter": jitter,
-                      "start": start * 1000, "priority": priority}
+                      "start": start * 1000, "priority": priority, "flows": flows, "turn": turn}
         if stop is not None:
-            self.words["stop"] = stop * 1000
+            self.fields["stop"] = stop * 1000
         if count is not None:
-            self.words["count"] = count
+            self.fields["count"] = count
         if trace:
-            self.words["trace"] = self.trace
+            self.fields["trace"] = self.trace
 
 
 class Result:
@@ -233,14 +234,14 @@ class Traffic:
     """A run of the traffic program."""
 
     def __init__(self, net, seconds, streams, warmup):
-        words = [program("net/traffic"), str(seconds * 1000)]
+        args = [program("net/traffic"), str(seconds * 1000)]
         for port, stream in enumerate(streams, 5000):
-            items = stream.words | {"from": getattr(net, stream.source), "to": net.rcv,
+            items = stream.fields | {"from": getattr(net, stream.source), "to": net.rcv,
                                     "port": port, "warmup": warmup * 1000}
-            words.append(",".join(f"{key}={value}" for key, value in items.items()))
+            args.append(",".join(f"{key}={value}" for key, value in items.items()))
         self.streams = streams
         # The names of namespaces are found from everywhere.
-        self.process = subprocess.Popen(words, text=True, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen(args, text=True, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE)
 
     def wait(self):
@@ -260,6 +261,8 @@ class Traffic:
 
 class Net:
     """Three namespaces in a row: snd - rtr - rcv."""
+
+    link_args = ()         # for ip(8), of all devices
 
     def __init__(self, offloads=False):
         self.offloads = offloads
@@ -301,9 +304,9 @@ class Net:
         time.sleep(4)       # for the last repeated MLD report
 
     def _link(self, end, dev, middle, port, side):
-        run(["ip", "link", "add", dev, "netns", end, "address", f"02:00:00:00:0{side}:01",
+        run(["ip", "link", "add", dev, "netns", end, "address", f"02:00:00:00:0{side}:01", *self.link_args,
              "type", "veth", "peer", "name", port, "netns", middle,
-             "address", f"02:00:00:00:0{side}:02"])
+             "address", f"02:00:00:00:0{side}:02", *self.link_args])
         for netns, name, mine, other in ((end, dev, 1, 2), (middle, port, 2, 1)):
             run(["ip", "-batch", "-"], netns, stdin=f"""\
 link set lo up
@@ -333,9 +336,9 @@ neigh add fd03::{other} lladdr 02:00:00:00:02:0{other} nud permanent dev {dev}.{
 """)
         time.sleep(4)
 
-    def aqm(self, rate=10e6, shaper="htb", words=None, **knobs):
+    def aqm(self, rate=10e6, shaper="htb", args=None, **knobs):
         """The bottleneck with a dualpi2; a context manager."""
-        return Aqm(self, rate, shaper, words, knobs)
+        return Aqm(self, rate, shaper, args, knobs)
 
     def shaper_rate(self, bits):
         """Another rate for the htb class."""
@@ -390,12 +393,12 @@ class Aqm:
     dev = "down"
     was_reset = False       # see check_identities()
 
-    def __init__(self, net, rate, shaper, words, knobs):
+    def __init__(self, net, rate, shaper, args, knobs):
         self.net = net
         self.netns = net.rtr
         self.rate = rate
         self.shaper = shaper
-        self.words = words
+        self.args = args
         self.knobs = knobs
         self.parent = {"htb": "1:10", "tbf": "1:1", "none": "root"}[shaper]
 
@@ -423,19 +426,19 @@ class add dev down parent 1: classid 1:10 htb rate {rate} ceil {rate} burst 1514
         finally:
             self._remove()
 
-    def _parent_words(self):
+    def _parent_args(self):
         return ["root"] if self.parent == "root" else ["parent", self.parent]
 
     def _add(self):
-        if self.words is not None:
-            tc(["qdisc", "add", "dev", "down", *self._parent_words(), "handle", self.handle,
-                self.kind, *shlex.split(self.words)], self.netns)
+        if self.args is not None:
+            tc(["qdisc", "add", "dev", "down", *self._parent_args(), "handle", self.handle,
+                self.kind, *shlex.split(self.args)], self.netns)
         else:
             self._request(NLM_F_CREATE | NLM_F_REPLACE, self.knobs)
 
     def _request(self, flags, knobs):
         number, text = tc_request(self.netns, RTM_NEWQDISC, flags, self.dev, self.handle,
-                                  self.parent, "dualpi2", pack(**knobs) if knobs else None)
+                                  self.parent, self.kind, pack(**knobs) if knobs else None)
         if number:
             raise Failure(f"dualpi2 {knobs}: {os.strerror(number)}: {text}")
 
@@ -456,9 +459,9 @@ class add dev down parent 1: classid 1:10 htb rate {rate} ceil {rate} burst 1514
         check_identities(self.stats() | {"was_reset": self.was_reset})
         check_classes(self.netns, self.dev, self.handle)
 
-    def filter(self, words):
+    def filter(self, args):
         """Add a filter to the qdisc."""
-        tc(f"filter add dev {self.dev} parent {self.handle} {words}", self.netns)
+        tc(f"filter add dev {self.dev} parent {self.handle} {args}", self.netns)
 
     def until_idle(self, seconds=30):
         """Wait until nothing is queued."""
@@ -481,10 +484,10 @@ def shared_net():
 
 
 @contextlib.contextmanager
-def shared_aqm(**words):
-    """shared_net() and what its aqm() gives for these words."""
+def shared_aqm(**args):
+    """shared_net() and what its aqm() gives for these arguments."""
     net = shared_net()
-    with net.aqm(**words) as q:
+    with net.aqm(**args) as q:
         yield net, q
 
 

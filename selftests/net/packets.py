@@ -48,8 +48,8 @@ MARK_ALL = {"coupling": 1, "drop_overload": 0, "target": 1, "tupdate": 100, "alp
 # The rig
 
 class Rig:
-    """Namespace, devices, htb and dualpi2.  With bridge=True `in` and `out` are ports of one,
-    beside `side`, which delays what it sends by 8 s.
+    """Namespace, devices, htb and dualpi2.  With bridge=True `in` and `out` are ports of a bridge,
+as is `side`, which delays what it sends by 8 s.
     """
 
     serial = iter(range(1000))
@@ -158,8 +158,8 @@ class add dev out parent 1: classid 1:10 htb rate {self.rate} ceil {self.rate} b
         expect_equal(lib.tc_request(self.netns, lib.RTM_NEWQDISC, lib.NLM_F_CREATE | lib.NLM_F_EXCL, "out", "10:",
                                     "1:10", "dualpi2", lib.pack(**self.knobs)), (0, ""), "add of dualpi2")
 
-    def filter(self, words, protocol="all"):
-        lib.tc(f"filter add dev out parent 10: protocol {protocol} prio 1 {words}", self.netns)
+    def filter(self, args, protocol="all"):
+        lib.tc(f"filter add dev out parent 10: protocol {protocol} prio 1 {args}", self.netns)
 
     def no_filter(self):
         lib.tc("filter del dev out parent 10:", self.netns, check=False)
@@ -224,9 +224,9 @@ def behind_tags(name, tag_list, ethertype, make, ip=True, cut=False):
          ETH_HLEN + 4 * len(tag_list) if ip else None, len(tag_list), cut)
 
 
-def extension(next_header, words=0, fill=0):
-    """An IPv6 extension header of 8 * (words + 1) bytes."""
-    return bytes([next_header, words]) + bytes([fill]) * (8 * (words + 1) - 2)
+def extension(next_header, units=0, fill=0):
+    """An IPv6 extension header of 8 * (units + 1) bytes."""
+    return bytes([next_header, units]) + bytes([fill]) * (8 * (units + 1) - 2)
 
 
 def fragment(next_header, offset, more):
@@ -353,7 +353,7 @@ def kinds_for(injector):
     for k in KINDS:
         if injector == "bridge" and k.cut:
             continue
-        # The limit is 8 tags in the frame; over a bridge the outermost is beside it.
+        # The limit is 8 tags in the frame; over a bridge the outermost is outside of it.
         in_band = k.tags - (injector == "bridge" and k.tags > 0)
         yield k.name, k.build, None if in_band > 8 else k.ip
 

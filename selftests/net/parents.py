@@ -76,15 +76,15 @@ filter add dev d0 parent 2: protocol ip prio 102 u32 match u32 0 0 classid 2:1
 """
 
 
-def classes(kind, number, words):
+def classes(kind, number, args):
     """drr or qfq with so many classes."""
     return f"qdisc add dev d0 parent {{over}} handle 2: {kind}\n" + "".join(
-        f"class add dev d0 parent 2: classid 2:{n} {kind} {words.format(n=n)}\n" for n in range(1, number + 1))
+        f"class add dev d0 parent 2: classid 2:{n} {kind} {args.format(n=n)}\n" for n in range(1, number + 1))
 
 
-def ets(words):
+def ets(args):
     """ets with two bands."""
-    return f"qdisc add dev d0 parent {{over}} handle 2: ets bands 2 {words} {ALL_ZERO}"
+    return f"qdisc add dev d0 parent {{over}} handle 2: ets bands 2 {args} {ALL_ZERO}"
 
 
 DRR, QFQ = classes("drr", 1, "quantum 1514") + WHOLE, classes("qfq", 1, "weight {n} maxpkt 2048") + WHOLE
@@ -221,8 +221,8 @@ class Tree:
     kind = DUALPI2
     passed = False                      # was bypass on, so that not all that came was counted?
 
-    def __init__(self, name, rate="10mbit", mtu=1500, stab="", words=None, kind=DUALPI2, **knobs):
-        self.name, self.rate, self.mtu, self.stab, self.words, self.kind = name, rate, mtu, stab, words, kind
+    def __init__(self, name, rate="10mbit", mtu=1500, stab="", args=None, kind=DUALPI2, **knobs):
+        self.name, self.rate, self.mtu, self.stab, self.args, self.kind = name, rate, mtu, stab, args, kind
         self.knobs = knobs
         self.netns = f"dpa{os.getpid()}-{next(self.serial)}"
         # Handle of each leaf, and its parent.
@@ -265,9 +265,9 @@ addr add fd07::1/64 dev d0 nodad
             self.add(handle, parent)
 
     def add(self, handle, parent, flags=lib.NLM_F_CREATE | lib.NLM_F_EXCL):
-        if self.words is not None:
+        if self.args is not None:
             where = "root" if parent == "root" else f"parent {parent}"
-            lib.tc(f"qdisc add dev d0 {where} handle {handle} {self.words}", self.netns)
+            lib.tc(f"qdisc add dev d0 {where} handle {handle} {self.args}", self.netns)
             if self.knobs:
                 self.change(**self.knobs)
             return
@@ -278,7 +278,7 @@ addr add fd07::1/64 dev d0 nodad
         shapes = self.kind is DUALPI2 and self.knobs.get("bandwidth")
         if not shapes or not self.name.endswith(("hfsc", "drr", "qfq")):
             return ""
-        return ("dualpi2: bandwidth as a child of qfq, drr or hfsc: the parent stalls its other classes or warns; "
+        return ("dualpi2: bandwidth in a child of qfq, drr or hfsc stalls other classes of the parent; "
                 "set the rate in a parent, or use htb")
 
     def request(self, handle, parent, knobs, flags=0):

@@ -70,7 +70,7 @@ def tree_CASE_gso_overload_accounts_agree(name):
 
 @test("mq")
 def mq_children_without_shaper_accounts_agree():
-    """dualpi2 directly under mq: nothing waits, everything is counted."""
+    """dualpi2 as a child of mq: no backlog, all packets are counted."""
     with Tree("mq") as tree:
         lib.tc("qdisc replace dev d0 root handle 1: mq", tree.netns)
         for n in range(1, 5):
@@ -326,11 +326,11 @@ def gso_not_split_is_one_packet():
         expect_equal((st["qlen"], st["backlog"], st["memory_used"]), (0, 0, 0), "left")
 
 
-def stab_bytes(words, where, gso):
+def stab_bytes(args, where, gso):
     """Byte counters of tree and leaf for the same datagrams, in one GSO packet each or not."""
-    with Tree("root" if where == "alone" else "htb", "100mbit", stab=f"stab {words}" if where == "parent" else "",
+    with Tree("root" if where == "alone" else "htb", "100mbit", stab=f"stab {args}" if where == "parent" else "",
               # A later change would take the size table away; a lone one has no queue to calm.
-              words=f"stab {words} dualpi2" if where == "alone" else None,
+              args=f"stab {args} dualpi2" if where == "alone" else None,
               **({} if where == "alone" else CALM)) as tree:
         for size in (64, 200, 1000, 1474):
             for v6 in (False, True):

@@ -53,7 +53,7 @@ def ecn_in_ipv6_ect1_and_ce_go_to_l():
 
 @test("R1", "R2", "R6")
 def ecn_under_a_vlan_tag_ect1_and_ce_go_to_l():
-    """The tag beside the packet, and in it (reorder_hdr off, on a device that has
+    """The tag in the packet's metadata, and in its bytes (reorder_hdr off, on a device that has
     no offload for tags when the VLAN is made).
     """
     net = shared_net()
@@ -167,20 +167,20 @@ FILTERS = {
 @test("R13")
 def filter_to_class_1_or_2_includes_any_codepoint_in_l():
     net = shared_net()
-    for name, words in FILTERS.items():
+    for name, args in FILTERS.items():
         for minor in ("1", "2"):
             with net.aqm(**CALM) as q:
-                q.filter(words.format(f"10:{minor}"))
+                q.filter(args.format(f"10:{minor}"))
                 expect_equal(codepoints_in_l(net, q), set(NAMES), f"in L by {name} to {minor}")
 
 
 @test("R16", "R17", "C4")
 def c04_filter_to_class_3_or_another_excludes_any_codepoint_from_l():
     net = shared_net()
-    for name, words in FILTERS.items():
+    for name, args in FILTERS.items():
         for minor in ("3", "7", "ffff"):
             with net.aqm(**CALM) as q:
-                q.filter(words.format(f"10:{minor}"))
+                q.filter(args.format(f"10:{minor}"))
                 expect_equal(codepoints_in_l(net, q), set(), f"in L by {name} to {minor}")
 
 

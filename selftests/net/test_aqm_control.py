@@ -274,7 +274,7 @@ def c18_overload_at_its_edge_begins_once_and_queues_stay_short():
         expect_near(result["l"].marked, 1, "ECT(1) that remained, marked")
         # A state with a memory would let p_C, and L's delay with it, swing between the two.
         late = [delay / 1e6 for sent, delay, _ in result["l"].records if sent > 12e9 and delay is not None]
-        expect_between(max(late), 0, 2 * TARGET_US / 1000, "greatest delay in L, ms")
+        expect_between(max(late), 0, 2 * TARGET_US / 1000, "maximum delay in L, ms")
 
 
 @test("RFC 9332 4.2.3")
@@ -403,10 +403,10 @@ def c13_sparse_traffic_p_moves_by_time_and_not_by_updates():
         delay_us = traffic.wait()["then"].delay_us
         note(f"delay {delay_us}")
         rise = (ends[1][1] - ends[0][1]) / (ends[1][0] - ends[0][0])
-        least, most = (alpha / 256 * (delay_us[key] - target_us) / 1e6 / TUPDATE for key in ("min", "max"))
+        low, high = (alpha / 256 * (delay_us[key] - target_us) / 1e6 / TUPDATE for key in ("min", "max"))
         # 3 ms per end of 2 s are 0.3 %; the delay includes 0.2 ms outside of the queue.
-        expect(least > 0.05, "the delay is too short to tell")
-        expect_between(rise, least * 0.98, most * 1.01, "p' per second")
+        expect(low > 0.05, "the delay is too short to tell")
+        expect_between(rise, low * 0.98, high * 1.01, "p' per second")
 
 
 # Signals

@@ -72,7 +72,7 @@ def scheduler_burst_of_l_is_not_interrupted_by_the_backlog_of_c():
 
 @test("R24")
 def scheduler_with_a_backlog_keeps_the_link_busy():
-    """Only C, only L, and L that comes and goes beside C.  Both reads fall within a
+    """Only C, only L, and C with L on and off.  Both reads fall within a
     packet, and within the millisecond that a read takes (1.25 packets).
     """
     net = shared_net()
@@ -162,7 +162,7 @@ def native_step_thresh_in_packets_marks_while_more_are_queued():
 
 @test("G5")
 def native_ramp_marks_in_proportion_to_the_wait():
-    """A ramp from 1 ms to 9 ms. The sum of the probabilities that the delays give is the number of marks, but for 2 of
+    """A ramp from 1 ms to 9 ms. The sum of the probabilities that the delays give is the number of marks except 2 of
     even spacing, 0.1 ms of 8 ms a packet by which a wait may differ from what the receiver saw.
     """
     with shared_aqm(step_thresh_us=5000, ramp_us=8000) as (net, q):

@@ -3,7 +3,7 @@
 # suite: quick kernel=debug
 # suite: long kernel=stock
 """Options, limits, links and parents that change while packets are queued: no packet and no byte goes uncounted, and a
-change that is refused changes nothing.
+change that is rejected changes nothing.
 
 Offered is what the sender counts, delivered what the device counts; neither comes from a qdisc. The device is a dummy,
 in a namespace of its own. Whether packets are the right ones and unharmed is test_packets.py's business, whether marks
@@ -95,7 +95,7 @@ def change_of_limit_drops_oldest_classic_first():
         expect(before["c"]["packets"] > 5 and before["qlen"] > 30, "too few packets for a test")
         tree.change(limit=25)
         st = tree.leaf()
-        # A packet that tbf holds is on its way; it counts, and is not taken back.
+        # A packet that tbf has peeked at counts as sent, and stays in tbf.
         gone = before["qlen"] - 25
         from_c = min(gone, before["c"]["packets"])
         expect_equal(st["qlen"], 25, "qlen after limit 25")
@@ -195,7 +195,7 @@ def whole_options(tree):
 
 
 # Packets of a limit that some test reaches.
-VALID = OPTIONS | {"limit": OPTIONS["limit"]._replace(greatest=20000)}
+VALID = OPTIONS | {"limit": OPTIONS["limit"]._replace(max=20000)}
 
 
 @test("house style 4")
@@ -319,7 +319,7 @@ def idle_time_with_the_greatest_gains_forgets_and_does_not_wrap():
         tree.change(target=4294967)
         tree.drain()
         for pause in (0.001, 5, 5000):
-            # The integral of one period is greatest with the greatest of these.
+            # The integral of one period has its maximum with the maximum of these.
             tree.change(tupdate=100 if pause < 5000 else 4294967)
             time.sleep(pause)
             expect_equal(tree.leaf()["prob"], 0, f"p' in a pause of {pause} s")

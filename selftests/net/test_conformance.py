@@ -90,7 +90,7 @@ def send_arp(net):
 
 @test("R19")
 def gso_burst_split_leaves_no_packet_sooner_than_the_link_sends_it():
-    """Ten segments a burst. Split, they come one packet time apart but for the first three, which htb's burst of
+    """Ten segments a burst. Split, they come one packet time apart except for the first three, which htb's burst of
     1514 bytes lets go sooner; as a whole, all at once: so the measure can tell.
     """
     with Net(offloads=True) as net:
@@ -105,9 +105,9 @@ def gso_burst_split_leaves_no_packet_sooner_than_the_link_sends_it():
                 gaps = [b - a for burst in bursts for a, b in zip(burst[2:], burst[3:])]
                 note(f"split {split}: gaps {min(gaps):.0f} to {max(gaps):.0f} us")
                 if split:
-                    expect_between(min(gaps), 0.7 * T_US, 1.3 * T_US, "least gap, us")
+                    expect_between(min(gaps), 0.7 * T_US, 1.3 * T_US, "minimum gap, us")
                 else:
-                    expect_between(max(gaps), 0, 0.1 * T_US, "greatest gap of packets that stayed together, us")
+                    expect_between(max(gaps), 0, 0.1 * T_US, "maximum gap of packets that stayed together, us")
                     # The core counts segments where the qdisc has one packet.
                     q.check = lambda: None
 
@@ -176,7 +176,7 @@ def default_instance_at_CASE_classic_waits_for_the_target_and_l4s_does_not(name)
         slack = max(packet_us, 0.05 * TARGET_US)
         expect_between(result["c"].delay_us["mean"], TARGET_US - slack, TARGET_US + slack, "C: mean delay, us")
         expect_between(result["l"].delay_us["p99"] - result["l"].delay_us["min"], 0, 2 * packet_us + 200,
-                       "L: P99 of the delay above the least, us")
+                       "L: P99 of the delay above the minimum, us")
         expect_near(result["c"].loss, 0.15 / 0.85, "C: loss", 0.1)
         expect_equal(result["l"].lost, 0, "L: loss")
         for queue in "cl":
@@ -208,7 +208,7 @@ def typical_and_max_rtt_set_target_and_gains_that_traffic_obeys():
     """typical_rtt 20 ms, max_rtt 200 ms: Tupdate = min(target, RTTmax / 3), alpha = 0.1 Tupdate / RTTmax^2 = 0.05 Hz,
     beta = 0.3 / RTTmax = 1.5 Hz; netlink has them in 1/256 Hz. What p' does while nothing is queued shows alpha.
     """
-    with shared_aqm(words="max_rtt 200ms typical_rtt 20ms") as (net, q):
+    with shared_aqm(args="max_rtt 200ms typical_rtt 20ms") as (net, q):
         knobs = q.stats()["knobs"]
         expect_equal((knobs["target"], knobs["tupdate"]), (20000, 20000), "target and tupdate, us")
         expect_between(knobs["alpha"], 0.05 * 256 - 0.5, 0.05 * 256 + 0.5, "alpha, 1/256 Hz")
@@ -261,7 +261,7 @@ def p_cmax_decides_where_both_queues_begin_to_drop():
 
 @test("G1")
 def unresponsive_traffic_below_the_rate_only_subtracts_by_either_queue():
-    """Half the rate of it beside two TCP flows: it comes through but for what p_C takes, they have the rest, and the
+    """Half of the rate is unresponsive, with two TCP flows: it loses what p_C takes, they have the rest, and the
     link is busy.
     """
     net, rate = shared_net(), 40e6
@@ -293,7 +293,7 @@ def unresponsive_traffic_below_the_rate_only_subtracts_by_either_queue():
 
 @test("G3", "R4", "R30")
 def flood_of_any_codepoint_loses_alike_and_delay_stays_at_the_target():
-    """1.5 R beside 0.3 R of Classic: whatever the flood's codepoint, both lose 1 - 1/1.8, and the queue that waits
+    """1.5 R and 0.3 R of Classic: whatever the flood's codepoint, both lose 1 - 1/1.8, and the queue that waits
     the longer waits for the target. ECT(1) gains nothing by being ECT(1).
     """
     net = shared_net()
@@ -305,7 +305,7 @@ def flood_of_any_codepoint_loses_alike_and_delay_stays_at_the_target():
             shed = result["c"].lost + result["flood"].lost
             expect_near(shed / (result["c"].sent + result["flood"].sent), 1 - 1 / 1.8, f"{name}: loss of both")
             expect_near(result["flood"].loss, 1 - 1 / 1.8, f"{name}: loss of the flood")
-            expect_near(result["c"].loss, 1 - 1 / 1.8, f"{name}: loss beside it", 0.06)
+            expect_near(result["c"].loss, 1 - 1 / 1.8, f"{name}: loss of Classic", 0.06)
             expect_between(max(one.delay_us["mean"] for one in result.values()), TARGET_US - 2 * T_US,
                            TARGET_US + 2 * T_US, f"{name}: the longer mean delay, us")
 

@@ -38,8 +38,8 @@ def expect_counters(st, streams, result, queue_of, causes=()):
     """
     for queue, n in counters(st).items():
         mine = [s for s in streams if queue_of(s) == queue]
-        size = {s: s.words["size"] for s in mine}
-        ecn = {s: s.words["tos"] & 3 for s in mine}
+        size = {s: s.fields["size"] for s in mine}
+        ecn = {s: s.fields["tos"] & 3 for s in mine}
         for number, name in enumerate(CODEPOINTS):
             expect_equal(n[f"arrived_{name}"], sum(result[s.name].sent_ever for s in mine if ecn[s] == number),
                          f"{queue}: arrived_{name}")
@@ -64,18 +64,18 @@ def expect_counters(st, streams, result, queue_of, causes=()):
         expect_equal(n["marked_classic"] + n["marked_coupled"] + n["marked_native"], ce, f"{queue}: marks")
 
 
-def mixed_streams(pps=40, count=40, v6=True, **words):
+def mixed_streams(pps=40, count=40, v6=True, **args):
     """One stream of each codepoint and family, no two of a size."""
     found = []
     for ecn in ECNS:
         for dst in ("10.2.0.1", "fd02::1") if v6 else ("10.2.0.1",):
             found.append(Stream(f"{CODEPOINTS[ecn]} {dst}", ecn=ecn, pps=pps, count=count,
-                                size=200 + 50 * len(found), dst=dst, **words))
+                                size=200 + 50 * len(found), dst=dst, **args))
     return found
 
 
 def by_codepoint(stream):
-    return QUEUE[stream.words["tos"] & 3]
+    return QUEUE[stream.fields["tos"] & 3]
 
 
 @test("R36")
@@ -112,9 +112,9 @@ def counters_of_gso_split_are_segments_and_not_split_are_packets():
             for queue, n in counters(st).items():
                 mine = [s for s in streams if by_codepoint(s) == queue]
                 for number, name in enumerate(CODEPOINTS):
-                    segments = sum(result[s.name].sent_ever for s in mine if s.words["tos"] & 3 == number)
+                    segments = sum(result[s.name].sent_ever for s in mine if s.fields["tos"] & 3 == number)
                     expect_equal(n[f"arrived_{name}"], segments // (1 if split else 10), f"{queue}: arrived_{name}")
-                size = sum(result[s.name].sent_ever * s.words["size"] for s in mine)
+                size = sum(result[s.name].sent_ever * s.fields["size"] for s in mine)
                 expect_equal((n["arrived_bytes"], n["presented_bytes"], n["forwarded_bytes"]), (size,) * 3,
                              f"{queue}: bytes arrived, presented, forwarded")
                 expect_equal(n["presented"], n["forwarded"], f"{queue}: presented and forwarded")
@@ -331,7 +331,7 @@ def classes_under_CASE_are_two_and_show_what_the_qdisc_shows(name):
                 lib.check_classes(tree.netns, "d0", handle)
             time.sleep(0.02)
         tree.check_all()
-        shown = lib.tc("-s class show dev d0", tree.netns).stdout
+        shown = lib.tc("-s -d class show dev d0", tree.netns).stdout
         for handle in tree.leaves:
             for minor in (1, 3):
                 expect(f"class dualpi2 {handle}{minor} " in shown, f"tc shows no class {handle}{minor}: {shown}")
@@ -407,8 +407,8 @@ def class_requests_are_refused_and_change_nothing():
 def class_names_in_filters_work_with_classes_that_are_shown():
     """classid of each class, by filter and by priority; the counters of the class count them."""
     with Tree("htb", "10mbit", step_thresh_us=10**6, **CALM) as tree:
-        for words in ("ip prio 1 flower ip_proto udp dst_port 9 classid 10:3", "ipv6 prio 2 matchall classid 10:1"):
-            lib.tc(f"filter add dev d0 parent 10: protocol {words}", tree.netns)
+        for args in ("ip prio 1 flower ip_proto udp dst_port 9 classid 10:3", "ipv6 prio 2 matchall classid 10:1"):
+            lib.tc(f"filter add dev d0 parent 10: protocol {args}", tree.netns)
         for _ in range(10):
             tree.mix.send(ECT1, 500)
             tree.mix.send(NOT_ECT, 500, v6=True)

@@ -176,7 +176,7 @@ def delay_of_CASE_beyond_the_last_bucket_is_counted_and_not_lost(name):
         expect_equal(delay["beyond"], sum(wait >= end for wait in waits), "packets beyond it")
         expect(delay["beyond"] > 20 and sum(delay["hist"]) > 20, "a lopsided test")
         expect_delays(delay, waits, elsewhere_ns(), name)
-        # Another one beyond it that is not the greatest.
+        # Another one beyond it that is not the maximum.
         again = net.traffic(1, Stream("two", pps=8, burst=8, count=8, trace=True))
         q.until_idle()
         after = q.stats()[name]["delay"]

@@ -70,7 +70,7 @@ def full_tree(name="tbf"):
 
 @each((512, 1024, 4096), ("bad input",), name=lambda size: f"{size}_bytes", needs="timed ext")
 def reader_with_a_buffer_of_CASE_is_told_and_a_larger_one_works(size):
-    """The kernel cuts off what does not fit, and says so; the next dump with room is whole."""
+    """The kernel truncates a dump and sets a flag; the next dump with room is complete."""
     with full_tree() as tree:
         every_bucket(tree)
         for msg_type in (lib.RTM_GETQDISC, lib.RTM_GETTCLASS):

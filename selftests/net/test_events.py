@@ -66,7 +66,7 @@ def overload_of_2_s_CASE_is_reported_once_with_its_begin_and_end(watched):
             expect_equal((report["ifindex"], report["handle"], report["parent"], report["count"]),
                          (index, 0x100000, 0x10010, 1), "ifindex, handle, parent, count")
             expect(abs(report["start_ns"] - begin["start_ns"]) < MS, "start of the begin's report and the end's")
-        # p' is at 1/2 when the Classic queue's head has waited for 156 ms at most, less with the integral term:
+        # p' is at 1/2 when the Classic queue's head has waited for at most 156 ms, less with the integral term:
         # 0.1 s if all of that queue waits behind L4S, 0.3 s if both share the rate.
         expect_between(begin["start_ns"] / 1e9 - begun, 0.1, 0.5, "begin, s after the load's")
         expect_between(end["duration_ns"] / 1e9, 1.8, 2.2, "duration, s")

@@ -19,7 +19,7 @@ from frames import ether, ipv4, ipv6
 from lib import ECT1, NOT_ECT, each, expect, expect_equal, pack, test
 from packets import ECNS, Bed
 
-# tc words of a filter that matches all, and what becomes of 40 packets, 10 of each codepoint:
+# tc arguments of a filter that matches all, and what becomes of 40 packets, 10 of each codepoint:
 # C, L, filter_dropped, drops, on the device, redirected
 VERDICTS = {
     "drop": ("matchall action drop", (0, 0, 40, 40, 0, 0)),
@@ -46,9 +46,9 @@ VERDICTS = {
 
 @each(VERDICTS, ("RFC 9331 5.4", "2023-23455"))
 def filter_verdict_CASE_counted_once(name):
-    words, want = VERDICTS[name]
+    filter_args, want = VERDICTS[name]
     with Bed() as bed:
-        bed.filter(words, "ip")
+        bed.filter(filter_args, "ip")
         expect_equal(bed.outcome(), (40, *want), "offered, C, L, filter_dropped, drops, sent, redirected")
         bed.no_filter()
         expect_equal(bed.outcome(), (40, 20, 20, 0, 0, 40, 0), "the same after the filter is gone")
@@ -94,7 +94,7 @@ link set dev out.5 up
 @test("R13", "R16", "RFC 9331 5.4")
 def filter_kinds_of_a_stock_kernel_choose_the_queue():
     """Each sends Not-ECT to L, and ECT(1) to C.  (bpf: below.)"""
-    words = {
+    lines = {
         "u32": "u32 match u8 {ecn} 3 at 1 flowid 10:{cls}",
         "flower": "flower ip_tos {ecn}/3 classid 10:{cls}",
         "basic": "basic match 'cmp(u8 at 1 layer 1 mask 3 eq {ecn})' flowid 10:{cls}",
@@ -102,7 +102,7 @@ def filter_kinds_of_a_stock_kernel_choose_the_queue():
     }
     with Bed() as bed:
         bed.sender.sock.setsockopt(socket.SOL_SOCKET, 36, 5)        # SO_MARK
-        for kind, line in words.items():
+        for kind, line in lines.items():
             for ecn, cls, want in ((NOT_ECT, 1, (0, 10)), (ECT1, 3, (10, 0))):
                 bed.filter(line.format(ecn=ecn, cls=cls), "ip")
                 expect_equal(bed.outcome(ecns=(ecn,))[1:3], want, f"C, L of codepoint {ecn} with {kind}")
@@ -143,7 +143,7 @@ def mov(register, value):
 
 @test("2026-64530")
 def filter_conntrack_takes_fragments_and_gives_the_packet_back():
-    """act_ct keeps the first fragment, and says so: neither sent nor dropped. With the second one comes the whole."""
+    """act_ct keeps the first fragment and reports it: neither sent nor dropped. The second fragment releases both."""
     with Bed() as bed:
         done = lib.tc("filter add dev out parent 10: protocol ip prio 1 matchall action ct", bed.netns, check=False)
         if done.returncode:
@@ -165,10 +165,10 @@ def classes_are_names_only():
         shown = lib.tc("class show dev out parent 10:", bed.netns).stdout
         expect_equal([line.split() for line in shown.splitlines()],
                      [["class", "dualpi2", f"10:{minor}", "parent", "10:"] for minor in (1, 3)], "classes")
-        for words in ("qdisc add dev out parent 10:1 pfifo", "class add dev out parent 10: classid 10:1 htb rate 1mbit",
+        for args in ("qdisc add dev out parent 10:1 pfifo", "class add dev out parent 10: classid 10:1 htb rate 1mbit",
                       "class del dev out classid 10:1", "filter add dev out parent 10:1 matchall classid 10:1"):
-            done = lib.tc(words, bed.netns, check=False)
-            expect(done.returncode != 0 and done.stderr, f"`tc {words}` was accepted, or refused without a word")
+            done = lib.tc(args, bed.netns, check=False)
+            expect(done.returncode != 0 and done.stderr, f"`tc {args}` was accepted, or refused without a word")
         bed.send()
         expect_equal([q["kind"] for q in lib.qdisc_dump(bed.netns, "out")], ["htb", "dualpi2"], "qdiscs")
 
@@ -204,12 +204,12 @@ def filter_bpf_every_verdict_counted_once():
 @test("2023-4206")
 def filter_added_and_deleted_under_traffic_accounts_agree():
     """60 times, with packets queued, then dualpi2 goes with its filters in place."""
-    words = [text for text, _ in VERDICTS.values() if "reclassify" not in text]
+    filters = [text for text, _ in VERDICTS.values() if "reclassify" not in text]
     with Bed("2mbit", target=4294967, alpha=1, beta=1) as bed:
         offered = stolen = 0
         for n in range(60):
             offered += bed.send(count=1)
-            word = words[n % len(words)]
+            word = filters[n % len(filters)]
             bed.filter(word, "ip")
             count = bed.send(count=1)
             offered += count

@@ -5,9 +5,9 @@
 # suite: long kernel=stock
 """GSO packets of every type, also with headers that lie. The kinds are rows of a table in gso.py.
 
-The rule is that of test_packets.py: a packet that comes out is the one that went in, but for ECT that became CE and,
+The rule is that of test_packets.py: a packet that comes out is the one that went in, except for ECT that became CE and,
 with IPv4, the header's checksum; nothing changes where no IP header is; no copy of it elsewhere changes; what does not
-come out is counted as dropped; the kernel does not complain. What went in is taken from a copy of the packet that never
+come out is counted as dropped; the kernel prints no warning. What went in is taken from a copy of the packet that never
 met an AQM.
 
 The last test says how many kinds of packets there are.
@@ -66,7 +66,7 @@ def tell(result, refused=()):
     lib.note(f"{len({name for name, *_ in result})} kinds, {len(result)} packets: " + ", ".join(
         f"{sum(v == verdict for *_, v in result)} {verdict}" for verdict in ("same", "marked", "lost")))
     if refused:
-        lib.note(f"{len(refused)} kinds that this kernel does not take: " + "; ".join(refused))
+        lib.note(f"{len(refused)} kinds that this kernel rejects: " + "; ".join(refused))
 
 
 def gso_marked(bridge, split, root_words=""):
@@ -134,7 +134,7 @@ def expect_dropped(result, st, *reasons):
 
 @test("GSO", needs="timed ext")
 def gso_kinds_dropped_by_the_aqm_counted_and_rest_unchanged():
-    """p_C is 1: Not-ECT packets are dropped at departure, but for one in 65."""
+    """p_C is 1: Not-ECT packets are dropped at departure, except for one in 65."""
     with hostile.no_splat(), GsoRig("1mbit", **ROOMY, **MARK_ALL) as rig:
         send, reference = rig.both_ways()
         load = Load(frames.Sender(rig.netns, "out"))
@@ -169,7 +169,7 @@ def gso_kinds_with_room_for_some_segments_rest_counted():
 def gso_kinds_to_a_device_that_segments_marked_as_a_whole():
     """`out` takes TSO: with no_split_gso the packet that is marked leaves in one piece."""
     with hostile.no_splat(), Mirror(ROOMY | MARK_ALL_L | {"split_gso": 0}, "500kbit") as rig:
-        tso = rig.device(rig.stack, "tso", frames.IFF_TAP | hostile.IFF_VNET_HDR, words="arp off",
+        tso = rig.device(rig.stack, "tso", frames.IFF_TAP | hostile.IFF_VNET_HDR, args="arp off",
                          offload=hostile.TUN_F_CSUM | hostile.TUN_F_TSO4 | hostile.TUN_F_TSO6 | hostile.TUN_F_TSO_ECN)
         rig.on("tso")
         sock = rig.keep(hostile.VnetSocket(rig.netns, "tso"))
@@ -222,11 +222,11 @@ def one_segment_of_a_gso_packet_left_in_an_empty_tree_kernel_does_not_complain()
                             "filter add dev out parent 2: matchall classid 2:1",
                      "qfq": "class add dev out parent 2: classid 2:1 qfq weight 1 maxpkt 2048\n"
                             "filter add dev out parent 2: matchall classid 2:1", "ets": ""}[middle]
-            words = f"{middle} bands 1 quanta 1514" if middle == "ets" else middle
+            args = f"{middle} bands 1 quanta 1514" if middle == "ets" else middle
             done = lib.run(["tc", "-batch", "-"], rig.netns, check=False, stdin=f"""\
 qdisc add dev out root handle 1: {shaper} default 10
 {over}
-qdisc add dev out parent 1:10 handle 2: {words}
+qdisc add dev out parent 1:10 handle 2: {args}
 {below}
 {over.replace("1:10", "1:11")}
 qdisc add dev out parent 1:11 handle 15: pfifo
@@ -286,7 +286,7 @@ def census_of_kinds():
         lib.note(f"{count:4} {name}")
     lib.note(f"{len(KINDS):4} frames of test_packets.py")
     lib.note(f"{sum(groups.values()) + len(KINDS)} kinds")
-    expect_equal(len(set(k.name for k in KINDS)), len(KINDS), "names of kinds")
+    expect_equal(len({k.name for k in KINDS}), len(KINDS), "names of kinds")
 
 
 if __name__ == "__main__":

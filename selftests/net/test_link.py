@@ -8,7 +8,7 @@ When a packet left is what the other end of a veth says, by the kernel's stamp o
 taken is worked out here from its bytes. On the kernels of scripts/debug-kernel.sh, where computing takes no time, the
 two agree to the nanosecond; under QEMU, where an instruction takes one, to what it costs to send a packet.
 
-This is not the place for the arithmetic (selftests/unit), the words of tc, or how well senders do over it
+This is not the place for the arithmetic (selftests/unit), the options of tc, or how well senders do over it
 (selftests/lab).
 """
 import itertools
@@ -102,7 +102,7 @@ qdisc add dev w0 root stab overhead 24 mpu 100 linklayer ethernet handle 1: prio
         wire.change(framing=NOATM, overhead=18)
         wire.send(*(wire.udp(size) for size in sizes))
         wire.idle()
-        expect_schedule(stamps(wire.arrivals()), [size + 18 for size in sizes], bits(1e6), "overhead beside stab")
+        expect_schedule(stamps(wire.arrivals()), [size + 18 for size in sizes], bits(1e6), "overhead and stab")
     for split in (0, 1):
         with Wire(bandwidth=bits(10e6), split_gso=split) as wire:
             expect(wire.gso(10000, 1000), "refused")
@@ -171,14 +171,14 @@ def ingress_debt_is_paid_by_idle_time_and_purges_owe_nothing():
         wire.offer(*(wire.udp(986) for _ in range(400)))
         wire.idle()
         before = stamps(wire.arrivals())
-        # 100 ms at most are owed, and the link is idle for longer.
+        # At most 100 ms are charged for drops, and the link is idle for longer.
         time.sleep(1)
         wire.change(limit=100)
         wire.send(*(wire.udp(986) for _ in range(60)))
         wire.idle()
         got = stamps(wire.arrivals())
         owed = got[-1] - got[0] - 59 * 8 * MS
-        expect(abs(owed) <= COST_NS + 1024, f"{owed} ns were owed after idle time")
+        expect(abs(owed) <= COST_NS + 1024, f"{owed} ns were charged after idle time")
         note(f"{len(before)} packets had paid before")
         # What a change purges has not come in vain.
         wire.send(*(wire.udp(986) for _ in range(60)))

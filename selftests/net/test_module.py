@@ -75,7 +75,8 @@ def modinfo_shows_both_aliases_licence_and_version():
     for line in lib.run(["modinfo", MODULE]).stdout.splitlines():
         key, _, value = line.partition(":")
         found.setdefault(key.strip(), []).append(value.strip())
-    expect_equal(sorted(found["alias"]), ["net-sch-dualpi2", "sch_dualpi2"], "aliases")
+    expect_equal(sorted(found["alias"]), ["net-sch-dualpi2", "net-sch-dualpi2_mq", "sch_dualpi2", "sch_dualpi2_mq"],
+                 "aliases")
     expect_equal(found["license"], ["GPL"], "licence")
     expect_equal(len(found["version"]), 1, "versions")
     expect(found["version"][0][0].isdigit(), f"version {found['version'][0]}")
@@ -116,7 +117,7 @@ def autoload_by_default_qdisc_serves_new_devices_and_mq():
         old = file.read()
     with Bed() as bed, contextlib.ExitStack() as stack:
         lib.tc("qdisc del dev out root", bed.netns)
-        # So that its module is there when only ours can be found.
+        # Loads its module before the search path has this module only.
         frames.Tap(bed.netns, "tap9").close()
         with installed():
             expect(not loaded(), "the module is loaded already")
@@ -274,7 +275,7 @@ def netns_deleted_under_traffic_frees_everything():
                         break
                 else:
                     raise Failure("too few packets queued")
-            # The namespace's name is gone; our own socket in it too.
+            # The namespace's name is gone, and the socket of this test in it.
             time.sleep(0.05 * n)
     wait_unused(others)
 

@@ -124,7 +124,7 @@ def nqb_limit_is_ten_milliseconds_of_the_shaper():
 
 @test("NQB")
 def nqb_below_its_limit_is_never_dropped():
-    """As much as the link takes, in bunches of 9 ms, beside a backlog of Classic that yields."""
+    """The whole link rate, in bursts of 9 ms, with a Classic backlog that yields."""
     with Wire(bandwidth=bits(10e6)) as wire:
         wire.send(*(wire.udp(1000) for _ in range(100)))
         for _ in range(20):
@@ -202,7 +202,7 @@ class add dev w0 parent 1: classid 1:10 htb rate 8mbit ceil 8mbit burst 1514 cbu
         st = wire.idle()
         expect_between(st["link"]["drain_rate"], 48000, 53000, "bytes/s that were seen of 50000")
         expect_equal(st["link"]["nqb_limit_bytes"], 3028, "nqb_limit_bytes of a slow link")
-        # Time in which there is nothing to send is no time of the link.
+        # Idle time does not count as link time.
         time.sleep(5)
         wire.send(*(wire.udp(986) for _ in range(20)))
         expect_between(wire.idle()["link"]["drain_rate"], 48000, 53000, "bytes/s after idle time")

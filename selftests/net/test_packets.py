@@ -5,7 +5,7 @@
 # suite: long kernel=stock
 """test_packets.py - frames of every shape through dualpi2, each compared byte by byte.
 
-The rule for each frame that comes out: it is the one that went in, but for ECT that became CE and,
+The rule for each frame that comes out: it is the one that went in, except for ECT that became CE and,
 with IPv4, the header's checksum recomputed; nothing changes where no IP header is; a copy of the
 frame elsewhere does not change; what does not come out is counted as dropped.
 
@@ -183,7 +183,7 @@ def classic_and_coupled_signals_over_a_bridge_byte_exact():
 @test("RFC 1624", needs="timed ext")
 def checksum_at_the_edges_recomputed_exactly():
     """IPv4 headers whose checksum comes out near 0 and near 0xffff, before or after the mark."""
-    edges = [*range(0, 8), *range(0xFD, 0x106), *range(0x1FE, 0x203), *range(0x2FD, 0x303),
+    edges = [*range(8), *range(0xFD, 0x106), *range(0x1FE, 0x203), *range(0x2FD, 0x303),
              *range(0xFCFC, 0xFD04), *range(0xFDFD, 0xFE04), *range(0xFEFC, 0xFF03), *range(0xFFF8, 0xFFFF)]
     with Rig("50kbit", ecn_mask=lib.ANY_ECT, **MARK_ALL_L) as rig:
         load = Load(rig.injector("socket"))
@@ -430,7 +430,7 @@ def gso_packet_not_split_marked_as_a_whole():
 
 @test("GSO")
 def gso_packet_that_cannot_be_split_dropped_and_counted():
-    """A TCP header that claims to be shorter than any: segmentation refuses it. A filter of the parent
+    """A TCP header that claims to be shorter than any: segmentation rejects it. A filter of the parent
     breaks it, because newer kernels take no such packet from a socket.
     """
     with Rig("1gbit") as rig:

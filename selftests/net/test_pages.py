@@ -5,9 +5,9 @@
 # suite: long kernel=stock
 """Packets in many pages, and pages that belong to somebody else: to the sender, a file, another packet.
 
-The rule is that of test_packets.py: a packet that comes out is the one that went in, but for ECT that became CE and,
+The rule is that of test_packets.py: a packet that comes out is the one that went in, except for ECT that became CE and,
 with IPv4, the header's checksum; nothing changes where no IP header is; no copy of it elsewhere changes; what does not
-come out is counted as dropped; the kernel does not complain. What went in is taken from a copy of the packet that never
+come out is counted as dropped; the kernel prints no warning. What went in is taken from a copy of the packet that never
 met an AQM.
 
 The environment: DUALPI2_BUFFERS_MOVE, set by fuzz/test_faults.py: what that does to the kernel itself is left out.

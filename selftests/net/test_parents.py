@@ -55,8 +55,8 @@ class Tc:
                                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, bufsize=1)
 
     def do(self, lines):
-        """Returns what it complains of, "" for nothing."""
-        # The complaint about this word is the answer.
+        """Returns its error message, or ""."""
+        # The error about this keyword is the answer.
         self.process.stdin.write(lines + "wait\n")
         self.process.stdin.flush()
         said = []
@@ -207,7 +207,7 @@ addr add 10.7.0.1/24 dev d0
         super().check_sums(dump, text)
 
     def dump(self):
-        """As Tree's, but for what a parent does not know itself; see UNTOLD."""
+        """As Tree's, except for what a parent does not know itself; see UNTOLD."""
         found = super().dump()
         # From the leaves up.
         for handle, st in reversed(found.items()):
@@ -342,7 +342,7 @@ def delete(bench, parent):
 
 
 def graft(bench, parent):
-    """Into another qdisc and out of it, and requests that are refused."""
+    """Into another qdisc and out of it, and requests that are rejected."""
     for number, (handle, where) in enumerate(bench.leaves.items(), 1):
         if bench.child == "dualpi2":
             for options in (pack(limit=0), pack(coupling=0), b"\x05\x00\x01\x00"):

@@ -8,7 +8,7 @@ When a packet left is what the other end of a veth says, by the kernel's stamp o
 taken is worked out here from its bytes. On the kernels of scripts/debug-kernel.sh, where computing takes no time, the
 two agree to the nanosecond; under QEMU, where an instruction takes one, to what it costs to send a packet.
 
-This is not the place for the arithmetic (selftests/unit/test_clock.c) or the words of tc.
+This is not the place for the arithmetic (selftests/unit/test_clock.c) or the options of tc.
 """
 import itertools
 import random
@@ -70,7 +70,7 @@ def shaper_rate_with_and_without_gso_and_overhead_is_exact():
             got = stamps(wire.arrivals())
             one = ip + 14 if framing == RAW else wire_bytes(framing, ip, overhead)
             whole = gso and not split
-            expect_equal(len(got), count // parts if whole else count, "frames at the far end")
+            expect_equal(len(got), count // parts if whole else count, "frames at the receiver")
             passed = (len(got) - 1) * one * (parts if whole else 1)
             error = passed * SEC / bits(rate) / (got[-1] - got[0]) - 1
             note(f"{rate / 1e6:.0f} Mbit/s, framing {framing}, gso {gso}, split {split}: {100 * error:+.4f} %")
@@ -97,7 +97,7 @@ def shaper_off_lets_all_through_at_once():
     with Wire() as wire:
         wire.send(*(wire.udp(986) for _ in range(50)))
         got = wire.arrivals()
-        expect_equal(len(got), 50, "packets at the far end")
+        expect_equal(len(got), 50, "packets at the receiver")
         expect(EXACT is False or got[-1][0] == got[0][0], "packets waited")
         st = wire.stats()
         expect_equal((st["link"]["throttled"], st["overlimits"], st["knobs"]["bandwidth"]), (0, 0, 0),
@@ -224,7 +224,7 @@ def throttled_changes_of_all_kinds_keep_the_queue_alive():
             wire.change(**knobs)
             if knobs == {"bandwidth": 1000}:
                 time.sleep(2)
-                expect_between(wire.stats()["qlen"], 50, 59, "packets that wait at 8 kbit/s after 2 s")
+                expect_between(wire.stats()["qlen"], 50, 59, "backlog in packets at 8 kbit/s after 2 s")
                 wire.change(bandwidth=bits(10e6))
             st = wire.idle()
             lib.check_identities(st)
@@ -233,7 +233,7 @@ def throttled_changes_of_all_kinds_keep_the_queue_alive():
 
 @test("throttled", needs="ext")
 def throttled_queue_that_a_change_emptied_holds_nobody():
-    """The next packet would leave in 1.5 s, but for a change of the rate when there was none."""
+    """The next packet would leave in 1.5 s, unless a change set a rate where there was none."""
     with Wire(bandwidth=1000) as wire:
         wire.send(*(wire.udp(1486) for _ in range(3)))
         wire.change(memory_limit=1)

@@ -6,9 +6,9 @@
 """Packets as the kernel's stack makes them: reassembled by conntrack, aggregated by GRO, with a time to be sent, with
 any priority; and strange lengths and MTUs.
 
-The rule is that of test_packets.py: a packet that comes out is the one that went in, but for ECT that became CE and,
+The rule is that of test_packets.py: a packet that comes out is the one that went in, except for ECT that became CE and,
 with IPv4, the header's checksum; nothing changes where no IP header is; no copy of it elsewhere changes; what does not
-come out is counted as dropped; the kernel does not complain. What went in is taken from a copy of the packet that never
+come out is counted as dropped; the kernel prints no warning. What went in is taken from a copy of the packet that never
 met an AQM.
 """
 import contextlib
@@ -29,7 +29,7 @@ from packets import ELSEWHERE, MARK_ALL, MARK_ALL_L
 def router_in(rig, gro=False):
     """A TAP device whose packets are forwarded to `out`."""
     flags = frames.IFF_TAP | (hostile.IFF_NAPI if gro else 0)
-    source = rig.device(rig.stack, "in", flags, mtu=9000, words="address 02:00:00:00:0a:01")
+    source = rig.device(rig.stack, "in", flags, mtu=9000, args="address 02:00:00:00:0a:01")
     lib.run(["ip", "-batch", "-"], rig.netns, stdin="""\
 addr add 10.10.0.1/24 dev in
 addr add fd0a::1/64 dev in nodad
@@ -44,7 +44,7 @@ ROUTER = bytes.fromhex("020000000a01")
 def tiny_packets_with_huge_truesize_charged_as_memory():
     """64 KB frames that an IP router cuts to the 60 bytes their header admits to keep their memory."""
     with hostile.no_splat(), Mirror(ROOMY | MARK_ALL_L | {"memory_limit": 1500000}, mtu=1500) as rig:
-        source = rig.device(rig.stack, "in", frames.IFF_TAP, mtu=65521, words="address 02:00:00:00:0a:01")
+        source = rig.device(rig.stack, "in", frames.IFF_TAP, mtu=65521, args="address 02:00:00:00:0a:01")
         lib.run("ip addr add 10.10.0.1/24 dev in", rig.netns)
         rig.on("out")
         start_queue(rig)

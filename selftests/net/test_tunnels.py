@@ -5,9 +5,9 @@
 # suite: long kernel=stock
 """Devices without a link-layer header, and tunnels of every kind, with and without GSO inside.
 
-The rule is that of test_packets.py: a packet that comes out is the one that went in, but for ECT that became CE and,
+The rule is that of test_packets.py: a packet that comes out is the one that went in, except for ECT that became CE and,
 with IPv4, the header's checksum; nothing changes where no IP header is; no copy of it elsewhere changes; what does not
-come out is counted as dropped; the kernel does not complain. What went in is taken from a copy of the packet that never
+come out is counted as dropped; the kernel prints no warning. What went in is taken from a copy of the packet that never
 met an AQM.
 """
 import contextlib
@@ -26,7 +26,7 @@ from packets import ELSEWHERE, MARK_ALL_L, START
 
 def tunnel_up(rig, tunnel):
     hostile.module(tunnel.mod, f"/sys/module/{tunnel.mod.replace('-', '_')}")
-    hostile.linked(rig.netns, tunnel.words)
+    hostile.linked(rig.netns, tunnel.args)
     lib.run("ip link set t0 mtu 1400 up" + (" arp off" if tunnel.ether else ""), rig.netns)
 
 
@@ -90,7 +90,7 @@ def tunnel_CASE_outer_header_marked_inner_bytes_equal(tunnel):
 def egress_on_CASE_itself_header_marked_right_there(tunnel):
     """The packet has no link-layer header when dualpi2 sees it."""
     with hostile.no_splat(), Mirror(ROOMY | MARK_ALL_L) as rig:
-        if tunnel.words:
+        if tunnel.args:
             tunnel_up(rig, tunnel)
             source = rig.out
         else:

@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -35,6 +36,7 @@
 
 #define NSEC_PER_SEC	1000000000LL
 #define STREAMS_MAX	32
+#define FLOWS_MAX	4096
 #define SIZE_MAX_BYTES	65000
 #define BATCH		64
 #define READ_EVERY_NS	10000000LL
@@ -52,13 +54,13 @@ struct record {
 	uint32_t delay_ns;	/* LOST if it did not arrive */
 	uint8_t tos;		/* as it arrived */
 	uint8_t copies;
-	uint16_t order;		/* 1: a later packet arrived before it */
+	uint16_t order;		/* 1: a later packet of its flow arrived before it */
 };
 
 struct stream {
 	char name[32];
 	char from[64], to[64], dst[64], trace[128];
-	int port, tos, size, burst, gso, jitter;
+	int port, tos, size, burst, gso, jitter, flows, turn;
 	unsigned int priority;
 	double pps, bps;
 	int64_t start_ns, stop_ns, warmup_ns;
@@ -66,7 +68,8 @@ struct stream {
 
 	int payload_bytes;
 	bool v6;
-	int out, in;
+	int *out, in;
+	uint64_t *tops;		/* of each flow: its highest number that arrived */
 	double interval_ns;
 	int64_t next_ns;
 	uint64_t sent, failed, highest;
@@ -107,6 +110,8 @@ static void parse_stream(struct stream *s, char *text)
 	s->port = 5000 + stream_count;
 	s->size = 1000;
 	s->burst = 1;
+	s->flows = 1;
+	s->turn = 1;
 	s->stop_ns = INT64_MAX;
 	s->count = UINT64_MAX;
 	s->lcg = 12345 + stream_count;
@@ -140,6 +145,8 @@ static void parse_stream(struct stream *s, char *text)
 		NUMBER("burst", burst, 1)	/* packets sent at once */
 		NUMBER("gso", gso, 1)	/* segments in one send */
 		NUMBER("jitter", jitter, 1)	/* 1: within one interval */
+		NUMBER("flows", flows, 1)	/* source ports, in turns */
+		NUMBER("turn", turn, 1)	/* packets of a flow in its turn */
 		NUMBER("start", start_ns, 1e6)	/* ms */
 		NUMBER("stop", stop_ns, 1e6)	/* ms */
 		NUMBER("warmup", warmup_ns, 1e6)	/* ms, not counted */
@@ -155,6 +162,10 @@ static void parse_stream(struct stream *s, char *text)
 		s->pps = s->bps / 8 / s->size;
 	if (s->pps <= 0 || s->burst < 1)
 		die("stream %s has no rate", s->name);
+	if (s->flows < 1 || s->flows > FLOWS_MAX || s->turn < 1 ||
+	    (s->gso && s->flows > 1))
+		die("flows %d, turn %d, gso %d do not fit", s->flows, s->turn,
+		    s->gso);
 	if (s->gso && (long)s->gso * s->payload_bytes > 65000)
 		die("gso %d is too much", s->gso);
 	if (s->gso)
@@ -184,8 +195,31 @@ static int socket_in(const char *netns, bool v6)
 	return fd;
 }
 
+/* The flow of a packet. */
+static int flow_of(const struct stream *s, uint64_t number)
+{
+	return number / s->turn % s->flows;
+}
+
+static int open_out(const struct stream *s)
+{
+	int fd = socket_in(s->from, s->v6);
+
+	set_option(fd, SOL_SOCKET, SO_SNDBUFFORCE, 64 << 20);
+	if (s->v6)
+		set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, s->tos);
+	else
+		set_option(fd, IPPROTO_IP, IP_TOS, s->tos);
+	/* After the TOS, which sets the priority too. */
+	set_option(fd, SOL_SOCKET, SO_PRIORITY, s->priority);
+	if (s->gso)
+		set_option(fd, IPPROTO_UDP, UDP_SEGMENT, s->payload_bytes);
+	return fd;
+}
+
 static void open_stream(struct stream *s)
 {
+	int flow;
 	union {
 		struct sockaddr sa;
 		struct sockaddr_in v4;
@@ -217,18 +251,15 @@ static void open_stream(struct stream *s)
 	if (bind(s->in, &addr.sa, len))
 		die("bind to %s: %s", s->dst, strerror(errno));
 
-	s->out = socket_in(s->from, s->v6);
-	set_option(s->out, SOL_SOCKET, SO_SNDBUFFORCE, 64 << 20);
-	if (s->v6)
-		set_option(s->out, IPPROTO_IPV6, IPV6_TCLASS, s->tos);
-	else
-		set_option(s->out, IPPROTO_IP, IP_TOS, s->tos);
-	/* After the TOS, which sets the priority too. */
-	set_option(s->out, SOL_SOCKET, SO_PRIORITY, s->priority);
-	if (s->gso)
-		set_option(s->out, IPPROTO_UDP, UDP_SEGMENT, s->payload_bytes);
-	if (connect(s->out, &addr.sa, len))
-		die("connect to %s: %s", s->dst, strerror(errno));
+	s->out = calloc(s->flows, sizeof(*s->out));
+	s->tops = calloc(s->flows, sizeof(*s->tops));
+	if (!s->out || !s->tops)
+		die("no memory for %d flows", s->flows);
+	for (flow = 0; flow < s->flows; flow++) {
+		s->out[flow] = open_out(s);
+		if (connect(s->out[flow], &addr.sa, len))
+			die("connect to %s: %s", s->dst, strerror(errno));
+	}
 }
 
 static void schedule(struct stream *s)
@@ -252,7 +283,7 @@ static int64_t send_burst(struct stream *s)
 {
 	static char buffer[1 << 16];
 	struct payload *p;
-	int i, n = s->burst;
+	int i, n = s->burst, out = -1;
 	int64_t now = 0;
 
 	if (s->sent + n > s->room) {
@@ -263,6 +294,7 @@ static int64_t send_burst(struct stream *s)
 	}
 	for (i = 0; i < n; i++) {
 		now = clock_ns(CLOCK_REALTIME);
+		out = s->out[flow_of(s, s->sent)];
 		p = (struct payload *)(buffer + (s->gso ? i * s->payload_bytes : 0));
 		p->number = s->sent;
 		p->sent_ns = now;
@@ -270,10 +302,10 @@ static int64_t send_burst(struct stream *s)
 			.sent_ns = now - realtime_offset_ns - begin_ns,
 			.delay_ns = LOST,
 		};
-		if (!s->gso && send(s->out, buffer, s->payload_bytes, 0) < 0)
+		if (!s->gso && send(out, buffer, s->payload_bytes, 0) < 0)
 			s->failed++;
 	}
-	if (s->gso && send(s->out, buffer, n * s->payload_bytes, 0) < 0)
+	if (s->gso && send(out, buffer, n * s->payload_bytes, 0) < 0)
 		s->failed += n;
 	schedule(s);
 	return now - realtime_offset_ns;
@@ -284,6 +316,7 @@ static void take(struct stream *s, struct msghdr *msg, const struct payload *p)
 	struct cmsghdr *c;
 	int64_t stamp = 0;
 	struct record *r;
+	uint64_t *top;
 	int tos = -1;
 
 	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
@@ -307,7 +340,10 @@ static void take(struct stream *s, struct msghdr *msg, const struct payload *p)
 		return;
 	r->delay_ns = stamp - p->sent_ns;
 	r->tos = tos;
-	r->order = p->number < s->highest;
+	top = &s->tops[flow_of(s, p->number)];
+	r->order = p->number < *top;
+	if (p->number > *top)
+		*top = p->number;
 	if (p->number > s->highest)
 		s->highest = p->number;
 }
@@ -405,11 +441,13 @@ static void report(const struct stream *s, bool last)
 int main(int argc, char **argv)
 {
 	struct sched_param param = { .sched_priority = 10 };
+	struct rlimit files = { 2 * FLOWS_MAX, 2 * FLOWS_MAX };
 	int64_t now, read_ns, linger_ns = NSEC_PER_SEC;
 	int i, count;
 
 	if (argc < 3 || argc - 2 > STREAMS_MAX)
 		die("usage: traffic MILLISECONDS STREAM...");
+	setrlimit(RLIMIT_NOFILE, &files);
 	count = argc - 2;
 	for (stream_count = 0; stream_count < count; stream_count++)
 		parse_stream(&streams[stream_count], argv[2 + stream_count]);

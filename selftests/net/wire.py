@@ -32,6 +32,10 @@ class Wire:
     """
 
     serial = itertools.count()
+    addresses = """\
+addr add 10.7.0.1/24 dev w0
+neigh add 10.7.0.2 lladdr 02:00:00:00:00:02 nud permanent dev w0
+"""
 
     def __init__(self, mtu=1500, parent="root", lines="", calm=True, **knobs):
         tag = f"dpl{os.getpid()}-{next(self.serial)}"
@@ -42,32 +46,30 @@ class Wire:
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
-            lib.quiet_netns(stack, self.netns)
-            lib.quiet_netns(stack, self.far)
-            lib.run(["ip", "link", "add", "w0", "netns", self.netns, "mtu", str(self.mtu),
-                     "address", "02:00:00:00:00:01", "type", "veth", "peer", "name", "w1", "netns", self.far,
-                     "mtu", str(self.mtu),
-                     "address", "02:00:00:00:00:02"])
-            lib.run("ip link set dev w1 up", self.far)
-            lib.run(["ip", "-batch", "-"], self.netns, stdin="""\
-link set dev w0 up
-addr add 10.7.0.1/24 dev w0
-neigh add 10.7.0.2 lladdr 02:00:00:00:00:02 nud permanent dev w0
-""")
-            lib.run("ip link set dev w1 promisc on", self.far)
-            if self.lines:
-                lib.run(["tc", "-batch", "-"], self.netns, stdin=self.lines)
-            self.stamped = frames.Stamped(self.far, "w1")
-            stack.callback(self.stamped.close)
-            self.sender = frames.Sender(self.netns, "w0")
-            stack.callback(self.sender.close)
-            self.vnet = hostile.VnetSocket(self.netns, "w0")
-            stack.callback(self.vnet.close)
+            self.connect(stack)
             self.add()
             time.sleep(0.1)
             self.arrivals()
             self.stack = stack.pop_all()
         return self
+
+    def connect(self, stack):
+        """The namespaces, the veth, the parents and the sockets."""
+        lib.quiet_netns(stack, self.netns)
+        lib.quiet_netns(stack, self.far)
+        lib.run(["ip", "link", "add", "w0", "netns", self.netns, "mtu", str(self.mtu),
+                 "address", "02:00:00:00:00:01", "type", "veth", "peer", "name", "w1", "netns", self.far,
+                 "mtu", str(self.mtu), "address", "02:00:00:00:00:02"])
+        lib.run("ip link set dev w1 promisc on up", self.far)
+        lib.run(["ip", "-batch", "-"], self.netns, stdin="link set dev w0 up\n" + self.addresses)
+        if self.lines:
+            lib.run(["tc", "-batch", "-"], self.netns, stdin=self.lines)
+        self.stamped = frames.Stamped(self.far, "w1")
+        stack.callback(self.stamped.close)
+        self.sender = frames.Sender(self.netns, "w0")
+        stack.callback(self.sender.close)
+        self.vnet = hostile.VnetSocket(self.netns, "w0")
+        stack.callback(self.vnet.close)
 
     def __exit__(self, kind, error, trace):
         try:
@@ -112,12 +114,12 @@ neigh add 10.7.0.2 lladdr 02:00:00:00:00:02 nud permanent dev w0
         """Packets of which some may be dropped; how many were taken."""
         return sum(self.sender.send(frame) for frame in some)
 
-    def gso(self, payload, part, ecn=NOT_ECT, dscp=0, v6=False):
-        """TCP segments with so much payload each, as one packet."""
+    def gso(self, payload, part, ecn=NOT_ECT, dscp=0, v6=False, sport=9, **ipv4):
+        """TCP segments with so much payload each, as one packet; ipv4: other fields of frames.ipv4()."""
         number = next(self.numbers)
-        segment = frames.tcp(bytes(payload))
-        packet = (frames.ipv6 if v6 else frames.ipv4)(segment, ecn, dscp, proto=6)
-        packet = hostile.with_partial(packet)
+        segment = frames.tcp(bytes(payload), sport=sport)
+        packet = hostile.with_partial(frames.ipv6(segment, ecn, dscp, proto=6) if v6 else
+                                      frames.ipv4(segment, ecn, dscp, proto=6, **ipv4))
         l4 = frames.ETH_HLEN + (40 if v6 else 20)
         frame = frames.ether(number, frames.ETH_P_IPV6 if v6 else frames.ETH_P_IP, packet)
         head = hostile.vnet(gso_type=4 if v6 else 1, gso_size=part, header=l4 + 20, csum_start=l4, csum_offset=16)

@@ -3,7 +3,7 @@
 # suite: check needs=6.1-headers,iproute2
 #
 # test_openwrt.sh - as much of packaging/openwrt as can be tested without OpenWrt: the package's Makefile
-# with stand-ins for OpenWrt's, which build for a Debian kernel, and patch-tc.sh on a stand-in for its tree.
+# with mocks of OpenWrt's, which build for a Debian kernel, and patch-tc.sh on a mock of its source tree.
 # KTAP on stdout. It does not show that OpenWrt builds it; packaging/openwrt/README.md says what is left.
 #
 # usage: test_openwrt.sh
@@ -64,7 +64,10 @@ says() { # LINE
 watches_sources() {
 	local file
 	for file in $(package info | sed -n 's/^watches //p'); do
-		[ -e "$file" ] || { echo "no $file"; return 1; }
+		[ -e "$file" ] || {
+			echo "no $file"
+			return 1
+		}
 	done
 	[ -n "${file-}" ]
 }
@@ -73,6 +76,21 @@ compiles() {
 	[ -s "$build/sch_dualpi2.ko" ]
 	modinfo "$build/sch_dualpi2.ko"
 	[ "$(modinfo -F version "$build/sch_dualpi2.ko")" = "$(version)" ]
+}
+# The same code from another directory. The build ID covers the paths in the debug information of Debian's kernels;
+# OpenWrt strips both.
+same_code_elsewhere() {
+	local elsewhere=$work/some/other/openwrt top
+	mkdir -p "${elsewhere%/*}"
+	cp -a "$work/openwrt" "$elsewhere"
+	rm -r "$elsewhere/build_dir"
+	top=$elsewhere
+	package compile
+	for top in "$work/openwrt" "$elsewhere"; do
+		objcopy --strip-debug --remove-section .note.gnu.build-id "$top/build_dir/sched-dualpi2-oot/sch_dualpi2.ko" "$top.ko"
+	done
+	sha256sum "$work/openwrt.ko" "$elsewhere.ko"
+	cmp "$work/openwrt.ko" "$elsewhere.ko"
 }
 leaves_sources_clean() { [ -z "$(find "$DUALPI2_ROOT" -maxdepth 1 -name '*.o' -o -maxdepth 1 -name '*.ko')" ]; }
 
@@ -96,7 +114,10 @@ patched() {
 	done
 	cd "$work/tree"
 	{ LIBBPF_FORCE=off ./configure && make -j"$(nproc)" SUBDIRS="lib tc" SHARED_LIBS=n; } >"$work/log" 2>&1 ||
-		{ tail -n 20 "$work/log"; return 1; }
+		{
+			tail -n 20 "$work/log"
+			return 1
+		}
 	{ tc/tc qdisc add dev lo root dualpi2 help 2>&1 || true; } | grep -F '[ ramp TIME ]'
 }
 wants_its_release() { # another than the archive in dl/
@@ -108,13 +129,14 @@ wants_its_release() { # another than the archive in dl/
 	[[ $said == *"run: make -C $top package/iproute2/download" ]]
 }
 
-plan $((8 + ${#suites[@]}))
+plan $((9 + ${#suites[@]}))
 check openwrt_module_has_the_version_of_the_source says "package kmod-sched-dualpi2-oot $(version)-1 GPL-2.0-only"
 check openwrt_module_conflicts_with_openwrts_own says 'conflicts kmod-sched-dualpi2'
 check openwrt_module_is_packed_from_the_build_directory says "files $build/sch_dualpi2.ko"
 check openwrt_module_is_loaded_at_boot says 'autoload probe sch_dualpi2'
 check openwrt_module_watches_the_sources watches_sources
 check openwrt_module_compiles compiles
+check openwrt_module_of_another_directory_has_the_same_code same_code_elsewhere
 check openwrt_module_leaves_the_sources_clean leaves_sources_clean
 for suite in "${suites[@]}"; do
 	check "openwrt_tc_of_the_iproute2_in_${suite}_takes_the_patch" patched "$suite"

@@ -33,12 +33,18 @@ installs() { rpm --dbpath /db --root "$root" -i --nodeps --noscripts "$rpms"/*.n
 has_files() {
 	local file
 	cd "$DUALPI2_ROOT"
-	for file in $(find Kbuild sch_dualpi2.c include -type f | sed "s,^,$root/usr/src/sch-dualpi2-$version/,") \
+	for file in $(find README.md docs -name '*.md' -o -name '*.svg' | sed "s,^,$root/usr/share/doc/dualpi2-tools/,") \
+		$(find Kbuild sch_dualpi2.c include -type f | sed "s,^,$root/usr/src/sch-dualpi2-$version/,") \
 		"$root/usr/src/sch-dualpi2-$version/dkms.conf" \
-		"$root"/usr/lib64/tc/q_dualpi2.so "$root"/usr/share/man/man8/tc-dualpi2.8dualpi2* \
+		"$root"/usr/lib64/tc/q_dualpi2.so "$root"/usr/lib64/tc/q_dualpi2_mq.so "$root"/usr/share/man/man8/tc-dualpi2.8dualpi2* \
 		"$root"/etc/bash_completion.d/tc-dualpi2 "$root"/usr/share/man/man8/dualpi2-top.8* \
-		"$root"/usr/share/dualpi2/grafana-dualpi2.json; do
-		[ -s "$file" ] || { echo "no $file"; return 1; }
+		"$root"/usr/lib/systemd/system/dualpi2-metrics.timer "$root"/usr/share/zsh/site-functions/_dualpi2 \
+		"$root"/usr/share/doc/dualpi2-tools/examples/ppp-ip-up.sh \
+		"$root"/usr/share/dualpi2/{grafana-dualpi2.json,dualpi2-alerts.yml,schema/tc-dualpi2.schema.json}; do
+		[ -s "$file" ] || {
+			echo "no $file"
+			return 1
+		}
 	done
 }
 has_scripts() {

@@ -44,7 +44,11 @@ eventually() { # COMMAND...: within five minutes, which is much where processors
 	return 1
 }
 shows_ours() { tc qdisc show dev "$1" | grep -e dualpi2 -e clsact; }
-refute() { if "$@"; then echo "this succeeded and should not have: $*"; return 1; fi; }
+refute() {
+	! "$@" && return
+	echo "this succeeded and should not have: $*"
+	return 1
+}
 
 # In the machine
 
@@ -94,8 +98,19 @@ bad_words_are_in_the_journal() {
 	sed -i 's/^LINK=.*/LINK="isdn"/' /etc/dualpi2/eth0.conf
 	refute systemctl restart dualpi2@eth0
 	mv /tmp/good /etc/dualpi2/eth0.conf
-	journalctl --no-pager -b -u dualpi2@eth0 | grep "/etc/dualpi2/eth0.conf: --link: there is no 'isdn'" &&
+	journalctl --no-pager -b -u dualpi2@eth0 | grep "/etc/dualpi2/eth0.conf: --link: unknown keyword 'isdn'" &&
 		systemctl restart dualpi2@eth0 && shaped eth0 20Mbit 100Mbit
+}
+reload_applies_the_file_in_place() {
+	local index
+	index=$(cat /sys/class/net/dp2-eth0/ifindex)
+	sed -i 's/^UPLOAD=.*/UPLOAD="22mbit"/' /etc/dualpi2/eth0.conf
+	systemctl reload dualpi2@eth0 && shaped eth0 22Mbit 100Mbit && dualpi2 set eth0 --upload 20mbit --persist &&
+		shaped eth0 20Mbit 100Mbit && [ "$(cat /sys/class/net/dp2-eth0/ifindex)" = "$index" ]
+}
+metrics_timer_is_installed_disabled() {
+	[ "$(systemctl is-enabled dualpi2-metrics.timer)" = disabled ] &&
+		systemd-analyze verify --man=no /usr/lib/systemd/system/dualpi2-metrics.timer
 }
 at_boot() { active eth0 && shaped eth0 20Mbit 100Mbit; }
 device_that_comes() { # later than the boot
@@ -111,7 +126,7 @@ down_is_for_good() {
 	dualpi2 down eth0 && no_trace eth0 && refute shows_ours eth0 &&
 		dualpi2 down lan-1 && no_trace lan-1 && refute test -e /etc/dualpi2 && refute ls /run/dualpi2
 }
-# A unit that is active, and nothing can take away what it set but the package's script.
+# A unit is active, and only the package's script can remove what it set.
 removal_of_the_package_leaves_nothing() {
 	ip link set eth0 up && dualpi2 up eth0 --upload 20mbit --download 100mbit --persist && dpkg -P dualpi2-tools && no_trace_of_package
 }
@@ -130,6 +145,8 @@ boot1() {
 	check up_persists_with_a_dash up_persists_with_a_dash
 	check restart_is_as_before restart_is_as_before
 	check bad_words_are_in_the_journal bad_words_are_in_the_journal
+	check reload_applies_the_file_in_place reload_applies_the_file_in_place
+	check metrics_timer_is_installed_disabled metrics_timer_is_installed_disabled
 }
 boot2() {
 	check boot_sets_it_up eventually at_boot
@@ -188,7 +205,7 @@ configure="cache=$cache deb=$build/deb module=$module kernel=$kernel self=$DUALP
 			APT::Keep-Downloaded-Packages true Acquire::Languages none Acquire::Retries 3 >/etc/apt/apt.conf.d/99test
 		echo force-unsafe-io >/etc/dpkg/dpkg.cfg.d/test
 		packages() { apt-get -q -y "$@" --no-install-recommends install systemd-sysv udev dbus "$deb"/dualpi2-tools_*.deb; }
-		# It boots with ours, and making one takes minutes.
+		# It boots with this initrd, and making one takes minutes.
 		echo update_initramfs=no >/etc/initramfs-tools/update-initramfs.conf'
 # shellcheck disable=SC2016 # for the shell in the tree
 install_all() {
@@ -219,7 +236,10 @@ if ! made_of | cmp -s - "$cache/made-of"; then
 	made_of >"$cache/made-of"
 fi
 [ "${1-}" != fetch ] || exit 0
-install_all >"$build/install.log" 2>&1 || { tail -n 15 "$build/install.log" >&2; die "cannot install systemd in a tree; see $build/install.log"; }
+install_all >"$build/install.log" 2>&1 || {
+	tail -n 15 "$build/install.log" >&2
+	die "cannot install systemd in a tree; see $build/install.log"
+}
 
 # The usual initramfs, with an init of its own over that: the root is the host's directory, and systemd's.
 image=$("$DUALPI2_ROOT/scripts/vm/image.sh" "$kernel" "$tree/lib/modules/$kernel" "$tree")

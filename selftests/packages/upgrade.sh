@@ -29,7 +29,10 @@ check() { # NAME COMMAND...
 		echo "failed $name"
 	fi
 }
-loaded() { echo "loaded: $(cat /sys/module/sch_dualpi2/version)"; [ "$(cat /sys/module/sch_dualpi2/version)" = "$1" ]; }
+loaded() {
+	echo "loaded: $(cat /sys/module/sch_dualpi2/version)"
+	[ "$(cat /sys/module/sch_dualpi2/version)" = "$1" ]
+}
 sent() { tc -s qdisc show dev v0 | sed -n 's/^ Sent [0-9]* bytes \([0-9]*\) pkt.*/\1/p'; }
 received() { ip netns exec peer cat /sys/class/net/v1/statistics/rx_packets; }
 
@@ -48,14 +51,31 @@ packets_pass() {
 	echo "sent $first, now $(sent); received $first_received, now $(received)"
 	[ "$(sent)" -gt "$((first + 5))" ] && [ "$(received)" -gt "$((first_received + 5))" ]
 }
-extension_shown() { tc -s qdisc show dev v0; tc -s qdisc show dev v0 | grep -q 'ramp '; }
-# Level "full" of ours, "basic" of the kernel's own.
+extension_shown() {
+	tc -s qdisc show dev v0
+	tc -s qdisc show dev v0 | grep -q 'ramp '
+}
+# Level "full" of this module, "basic" of the in-tree one.
 top_shows() { dualpi2-top --device v0 --since-start --json | tee /dev/stderr | grep -q "\"handle\": .*\"level\": \"$1\""; }
-upgrade() { dpkg -i "$packages"/dualpi2-*.deb >/tmp/upgrade 2>&1 || { cat /tmp/upgrade; false; }; }
-message() { cat /tmp/upgrade; grep "the loaded module is version $old; version $new is used after" /tmp/upgrade; }
+upgrade() {
+	dpkg -i "$packages"/dualpi2-*.deb >/tmp/upgrade 2>&1 && return
+	cat /tmp/upgrade
+	return 1
+}
+message() {
+	cat /tmp/upgrade
+	grep "the loaded module is version $old; version $new is used after" /tmp/upgrade
+}
+# The skipped part of autopkgtest_passes in test_packages.sh: this machine is for the test alone.
+autopkgtest_module() {
+	autopkgtest --no-built-binaries --test-name module --ignore-restrictions isolation-machine --output-dir /tmp/adt \
+		"$packages"/upload/*.dsc "$packages"/upload/*.deb -- null >/tmp/adt.log 2>&1
+	tail -n 20 /tmp/adt.log
+	grep '^module  *PASS' /tmp/adt/summary
+}
 remove() { tc qdisc del dev v0 root && modprobe -r sch_dualpi2; }
 uninstall() { remove && dpkg -P dualpi2-dkms; }
-other_again() { # the kernel's own
+other_again() { # the in-tree one
 	tc qdisc add dev v0 root dualpi2 && modinfo -n sch_dualpi2 && [[ $(modinfo -n sch_dualpi2) == */kernel/net/sched/* ]] &&
 		[ -d /sys/module/sch_dualpi2 ] && ! loaded "$new"
 }
@@ -93,6 +113,7 @@ kill "$traffic"
 check module_can_be_changed remove
 check new_one_is_loaded autoload "$new"
 check extension_is_shown_again extension_shown
+check autopkgtest_module_passes autopkgtest_module
 
 check removal_succeeds uninstall
 if [ "$in_tree" = in-tree ]; then

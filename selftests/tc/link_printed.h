@@ -1,6 +1,86 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Statistics of overload and of the link, and odd ones, to text and JSON; part of test_q_dualpi2.c. */
 
+#define SHORT_TEXT \
+	"prob 0.010000 delay_c 14210us delay_l 430us\n" \
+	"pkts_in_c 1234 pkts_in_l 5678 maxq 77\n" \
+	"ecn_mark 12 step_mark 3\n"
+
+static void check_short(const char *name, const char *want)
+{
+	static char complete[TEXT_SIZE];
+	unsigned int lines = 0;
+	const char *at;
+
+	print_app(true);
+	strcpy(complete, out);
+	show_details = 0;
+	print_app(false);
+	check_text(name, out, want);
+	for (at = out; (at = strchr(at, '\n')); at++)
+		lines++;
+	check(lines <= 8, "%s: at most 8 lines", name);
+	print_app(true);
+	check(!strcmp(out, complete), "%s: JSON is complete without -d", name);
+	show_details = 1;
+}
+
+static void test_short(void)
+{
+	struct tc_dualpi2_overload overload = {};
+	struct tc_dualpi2_ext_xstats ext = {
+		.magic = TC_DUALPI2_EXT_XSTATS_MAGIC, .size = sizeof(ext),
+		.mark_failed = 3,
+	};
+	struct queue c, l;
+
+	set_queues(&c, &l);
+	app_begin();
+	app_qdisc(&c, &l, &overload);
+	check_short("tc -s without -d is short",
+		    SHORT_TEXT
+		    "Classic: arrived 810 sent 208 queued 210 marked 639 (classic 212, coupled 213, native 214)\n"
+		    " dropped 2646 (limit 436, memory 438, early 440, aqm 442, overload 444, purge 446) delay mean 17.6ms p99 41ms\n"
+		    "L4S: arrived 4294968204 sent 18446744073709551615 queued 310 marked 939 (classic 312, coupled 313, native 314)\n"
+		    " dropped 3846 (limit 636, memory 638, early 640, aqm 642, overload 644, purge 646) delay mean 400us p99 400us\n"
+		    "overload no (0 times, 0.000s) unparsed 401 filter_dropped 402 gso_failed 403 mark_failed 404\n");
+
+	queue_begin(&c, 65536);
+	queue_begin(&l, 8192);
+	queue_packet(&l, 2000000000);
+	l.counters.arrived_ect1 = 5;
+	l.counters.marked_native = 4;
+	l.counters.ect_dropped_limit = 2;
+	l.counters.not_ect_dropped_limit = 1;
+	overload.now = 1;
+	overload.count = 7;
+	overload.total_ns = 1500000000;
+	overload.start_ns = 1000000;
+	app_begin();
+	memcpy(RTA_DATA(app) + TC_DUALPI2_EXT_XSTATS_OFFSET, &ext, sizeof(ext));
+	app_qdisc(&c, &l, &overload);
+	check_short("tc -s leaves out causes of no packet",
+		    SHORT_TEXT
+		    "Classic: arrived 0 sent 0 queued 0 marked 0\n"
+		    " dropped 0\n"
+		    "L4S: arrived 5 sent 0 queued 0 marked 4 (native 4)\n"
+		    " dropped 3 (limit 3) delay mean 2s p99 2s\n"
+		    "overload yes (7 times, 1.500s) mark_failed 3\n");
+
+	app_begin();
+	app_queue(TCA_DUALPI2_STATS_L, &l);
+	check_short("tc -s prints a class as two lines",
+		    "L4S: arrived 5 sent 0 queued 0 marked 4 (native 4)\n"
+		    " dropped 3 (limit 3) delay mean 2s p99 2s\n");
+
+	set_xstats(0, 0);
+	show_details = 0;
+	print_xstats(false, sizeof(struct tc_dualpi2_xstats));
+	show_details = 1;
+	check_text("tc -s prints all that the dualpi2 of Linux 7.x has", out,
+		   XSTATS_TEXT);
+}
+
 static void test_overload(void)
 {
 	static const struct {
@@ -309,7 +389,7 @@ static void test_extension_of_other_sizes(void)
 	struct queue c, l;
 
 	set_queues(&c, &l);
-	/* A struct that is longer than ours: the attributes follow that. */
+	/* A struct that is longer than this version's: the attributes follow that. */
 	app_begin();
 	size = RTA_DATA(app) + TC_DUALPI2_EXT_XSTATS_OFFSET +
 	       offsetof(struct tc_dualpi2_ext_xstats, size);

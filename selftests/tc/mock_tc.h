@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What a tc would provide to the front end: the functions that tc exports write to
- * memory.  Runs the front end, and reports results as KTAP.
+ * A mock of tc: the functions that tc exports write to memory.  Runs the front end,
+ * and reports results as KTAP.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -28,6 +28,14 @@ static unsigned int passed, failed, skipped;
 static char out[TEXT_SIZE];
 static size_t out_len;
 static bool json, json_comma;
+
+/* tc -d */
+int show_details = 1;
+
+bool is_json_context(void)
+{
+	return json;
+}
 
 static void emit(const char *fmt, ...)
 {
@@ -171,8 +179,7 @@ static union {
 	char bytes[MSG_SIZE];
 } msg;
 
-
-/* extra/tests sets others. */
+/* Tests of other qdiscs set others. */
 static const struct qdisc_util *front_end = &dualpi2_qdisc_util;
 
 static char errors[TEXT_SIZE];
@@ -254,8 +261,8 @@ static const char *sent(void)
 	return buf;
 }
 
-/* From a block that ends where the attribute ends, so that the sanitizer sees
- * who reads on.
+/* From a block that ends with the attribute, so that the sanitizer detects a read
+ * beyond it.
  */
 static int print(bool as_json, bool xstats, const struct rtattr *rta)
 {
@@ -302,13 +309,16 @@ static void skip(const char *name, const char *why)
 
 static void comment(const char *what, const char *text)
 {
+	bool ended = false;
+
 	printf("# %s: ", what);
 	for (; *text; text++) {
+		ended = *text == '\n';
 		putchar(*text);
 		if (*text == '\n' && text[1])
 			printf("#   ");
 	}
-	if (text[-1] != '\n')
+	if (!ended)
 		putchar('\n');
 }
 
@@ -327,7 +337,7 @@ static void check_text(const char *name, const char *got, const char *want)
 
 #define CELLS_MAX	3
 
-/* A file beside this one: lines of cells with " => " between, '' for an empty one at
+/* A file in this directory: lines of cells with " => " between, '' for an empty one at
  * the end; # begins a comment.
  */
 static void test_cases(const char *name, unsigned int cells,

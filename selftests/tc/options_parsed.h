@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Words to netlink; part of test_q_dualpi2.c. */
+/* Command lines to netlink; part of test_q_dualpi2.c. */
 
 static void test_accepted(char *cell[])
 {
@@ -83,7 +83,7 @@ static void test_full_message_refused(void)
 #define WORD_OF_WORD(attr, value, word, ...)	word,
 #define WORD_OF_PRESET(word, ...)		word,
 
-/* Those that a value follows. */
+/* Words with a value. */
 static const char *const value_words[] = {
 	DUALPI2_OPTIONS(WORD_OF_VALUE, NO_ROW, NO_ROW, NO_ROW)
 	DUALPI2_EXT_OPTIONS(WORD_OF_VALUE, NO_ROW, NO_ROW, NO_ROW)
@@ -94,6 +94,7 @@ static const char *const words[] = {
 	DUALPI2_OPTIONS(WORD_OF_VALUE, NO_ROW, WORD_OF_WORD, WORD_OF_WORD)
 	DUALPI2_EXT_OPTIONS(WORD_OF_VALUE, NO_ROW, WORD_OF_WORD, WORD_OF_WORD)
 	DUALPI2_TC_OPTIONS(WORD_OF_DERIVED)
+	DUALPI2_RTTS(WORD_OF_PRESET)
 	DUALPI2_PRESETS(WORD_OF_PRESET)
 	"ether-vlan",
 };
@@ -171,7 +172,6 @@ static void test_help(void)
 {
 	const char *line, *end;
 	size_t width = 0;
-	char *usage;
 	int ret;
 
 	ret = parse("help");
@@ -182,12 +182,43 @@ static void test_help(void)
 			width = end - line;
 	check(width <= 80, "help fits 80 columns");
 
-	usage = strdup(errors);
 	ret = parse("limit 5 bogus");
-	check(ret == -1 && strstr(errors, usage) &&
-	      strncmp(errors, "dualpi2: \"bogus\" is not an option; ", 35) == 0,
-	      "an unknown word is refused with the help text");
+	check_text("an unknown word is refused with one line", errors,
+		   "dualpi2: unknown option \"bogus\"; see: tc qdisc add dualpi2 help\n");
+	check(ret == -1, "an unknown word ends the command");
 	ret = parse("lim 5");
 	check(ret == -1, "an abbreviation is refused");
-	free(usage);
+}
+
+/* The two kinds have the same options; messages have the name of the kind. */
+static void test_mq(void)
+{
+	const struct qdisc_util *mq = &dualpi2_mq_qdisc_util;
+	const struct qdisc_util *one = front_end;
+	char *want;
+
+	check(strcmp(mq->id, "dualpi2_mq") == 0 &&
+	      mq->print_qopt == one->print_qopt &&
+	      mq->print_xstats == one->print_xstats,
+	      "the plugin has dualpi2_mq");
+	parse("bandwidth 10gbit limit 5 ramp 3ms");
+	want = strdup(sent());
+	front_end = mq;
+	check(!parse("bandwidth 10gbit limit 5 ramp 3ms"),
+	      "dualpi2_mq takes the options of dualpi2");
+	check_text("dualpi2_mq sends what dualpi2 sends", sent(), want);
+	free(want);
+	check(parse("help") == -1 &&
+	      strstr(errors, "Usage: ... dualpi2_mq [ limit") == errors,
+	      "help of dualpi2_mq has its name");
+	parse("limit 0");
+	check_text("a value is refused in the name of dualpi2_mq", errors,
+		   "dualpi2_mq: limit: \"0\" is not in range; expected 1p to 4294967295p\n");
+	parse("bogus");
+	check_text("an unknown word is refused in the name of dualpi2_mq", errors,
+		   "dualpi2_mq: unknown option \"bogus\"; see: tc qdisc add dualpi2_mq help\n");
+	front_end = one;
+	parse("limit 0");
+	check(strstr(errors, "dualpi2: limit") == errors,
+	      "dualpi2 has its own name afterwards");
 }

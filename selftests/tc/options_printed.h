@@ -103,14 +103,16 @@ static void test_odd_attributes(void)
 				silent = false;
 		}
 	for (type = TCA_DUALPI2_EXT_BANDWIDTH;
-	     type <= TCA_DUALPI2_EXT_BYPASS; type++)
+	     type <= TCA_DUALPI2_EXT_QPROTECT_RATE; type++)
 		for (len = 0; len < 8; len++) {
 			if ((type == TCA_DUALPI2_EXT_FRAMING ||
 			     type == TCA_DUALPI2_EXT_INGRESS ||
-			     type == TCA_DUALPI2_EXT_BYPASS) && len == 1)
+			     type == TCA_DUALPI2_EXT_BYPASS ||
+			     type == TCA_DUALPI2_EXT_QPROTECT) && len == 1)
 				break;
 			if (type != TCA_DUALPI2_EXT_BANDWIDTH &&
-			    type != TCA_DUALPI2_EXT_NQB && len == 4)
+			    type != TCA_DUALPI2_EXT_NQB &&
+			    type != TCA_DUALPI2_EXT_QPROTECT_RATE && len == 4)
 				break;
 			set_ext_option(type, data, len);
 			if (print(false, false, options()) || out_len)
@@ -266,7 +268,7 @@ static bool is_silent(const char *line)
 	static const char *const silent[] = {
 		DUALPI2_OPTIONS(NO_ROW, NO_ROW, SILENT_WORD, SILENT_WORD)
 		DUALPI2_EXT_OPTIONS(NO_ROW, NO_ROW, SILENT_WORD, SILENT_WORD)
-		"p_cmax 0",
+		"p_cmax 0", "qprotect_delay 1ms",
 	};
 	unsigned int i;
 

@@ -33,7 +33,7 @@ link_of() { # QDISC WORDS...: framing, overhead and MPU that it shows; cake leav
 	"$tc" qdisc del dev "$dev" root
 }
 
-# Of other presets than these our list knows nothing: cake may have more, ours are in the usage.
+# The list covers these presets only: cake may have more; the plugin's are in its usage.
 ours=$("$tc" qdisc add dev "$dev" root dualpi2 help 2>&1 | sed '1,/^PRESET is one of/d')
 for word in $ours; do
 	case " $presets " in

@@ -20,7 +20,7 @@ set -euo pipefail
 
 mapfile -t releases < <(releases)
 oldest_glibc=2.31
-tests_per_release=9
+tests_per_release=11
 
 plugin=${1-}
 if [ -z "$plugin" ]; then
@@ -33,9 +33,7 @@ case $plugin in
 "$DUALPI2_ROOT"/* | "$DUALPI2_CACHE"/*) ;;
 *) die "$plugin is in neither the repository nor the cache directory, which is all that the test sees" ;;
 esac
-for tool in nm objdump; do
-	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh"
-done
+need nm objdump
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -66,22 +64,27 @@ say version; "$tc" -V
 try() {
 	say "$1"
 	shift
-	"$tc" qdisc add dev lo root dualpi2 "$@" 2>&1
+	"$tc" qdisc add dev lo root "$kind" "$@" 2>&1
 	echo "code $?"
 }
+kind=dualpi2
 try help help
 try wrong_option ramps 3ms
 try wrong_value ramp 3parsecs
+kind=dualpi2_mq
+try mq_wrong_value ramp 3parsecs
+kind=dualpi2
 try good_value limit 100 ramp 3ms max_rtt 60ms no_l4s
-show() { # SECTION DIRECTORY RECORDING
+show() { # SECTION DIRECTORY RECORDING [-d]
 	say "$1_$3"
-	TC_LIB_DIR=$2 "$tc" -s monitor file "$DATA/$3.nl" 2>&1
+	TC_LIB_DIR=$2 "$tc" -s ${4-} monitor file "$DATA/$3.nl" 2>&1
 	echo "code $?"
 }
 for what in new link; do
-	show plugin "$TC_LIB_DIR" "$what"
+	show plugin "$TC_LIB_DIR" "$what" -d
 	show no_plugin /nonexistent "$what"
 done
+show short "$TC_LIB_DIR" new
 unset TC_LIB_DIR
 try without_plugin no_l4s no_l4s
 END
@@ -91,10 +94,18 @@ unlike() { # SECTION CODE TEXT...: what is said of the section if it differs fro
 	local said text
 	said=$(section "$1")
 	shift
-	grep -qE "^code $1\$" <<<"$said" || { echo "not code $1:"; echo "$said"; return; }
+	grep -qE "^code $1\$" <<<"$said" || {
+		echo "not code $1:"
+		echo "$said"
+		return
+	}
 	shift
 	for text; do
-		grep -qF -- "$text" <<<"$said" || { echo "no \"$text\" in:"; echo "$said"; return; }
+		grep -qF -- "$text" <<<"$said" || {
+			echo "no \"$text\" in:"
+			echo "$said"
+			return
+		}
 	done
 }
 
@@ -108,6 +119,8 @@ added=('recur hist_c 64us hist_l 8us overload_report 1s ' ' arrived 2246 (227744
 	' dropped_not_ect 428 (limit 216, aqm 7, overload 205)'
 	' delay mean 35.4ms p50 57us p90 121ms p99 148ms p99.9 150ms max 150ms' 'overload_start 20'
 	'class dualpi2 10:1 ' ' Sent 1755234 bytes 1731 pkt (dropped 486, ' 'class dualpi2 10:3 ' ' Sent 1402362 bytes 1383 pkt (dropped 819, ')
+brief=('L4S: arrived 2246 sent 1731 queued 29 marked ' ' dropped 486 (limit 216, overload 270) delay mean 2.02ms p99 58.2ms'
+	'ecn_mark 580 step_mark 165' 'overload no (')
 link=('bandwidth 10Mbit overhead 22 mpu 64 noatm ingress nqb 45,46 burst_max 8ms' 'drain_rate 10Mbit throttled ' 'nqb_arrived ')
 basic=("${known[0]}" "${known[3]}")
 
@@ -136,9 +149,11 @@ for release in "${releases[@]}"; do
 	verdict "plugin_in_tc_of_${release}_finds_every_function" "${wrong:+not exported by tc: $wrong}"
 	verdict "plugin_in_tc_of_${release}_gives_its_help" "$(unlike help 1 '[ ramp TIME ]' '[ l4s | no_l4s ]')"
 	verdict "plugin_in_tc_of_${release}_refuses_an_unknown_option" \
-		"$(unlike wrong_option 1 'dualpi2: "ramps" is not an option; expected one of:')"
+		"$(unlike wrong_option 1 'dualpi2: unknown option "ramps" (did you mean "ramp"?); see: tc qdisc add dualpi2 help')"
 	verdict "plugin_in_tc_of_${release}_refuses_a_wrong_value" \
 		"$(unlike wrong_value 1 'dualpi2: ramp: "3parsecs" is not a time; expected 0us to 4.294967s')"
+	verdict "plugin_in_tc_of_${release}_is_found_for_dualpi2_mq" \
+		"$(unlike mq_wrong_value 1 'dualpi2_mq: ramp: "3parsecs" is not a time; expected 0us to 4.294967s')"
 	# Derived values are reported; then the kernel answers, which may know no dualpi2.
 	verdict "plugin_in_tc_of_${release}_takes_options" "$(unlike good_value '[02]' \
 		'dualpi2: max_rtt 60ms typical_rtt 10ms: target 10ms tupdate 10ms alpha 0.277344 beta 5.000000')"
@@ -147,6 +162,12 @@ for release in "${releases[@]}"; do
 	[ "$(section plugin_new | grep -cE '^(L4S|Classic): ')$(section plugin_new | grep -c '^prob_c ')" = 41 ] ||
 		wrong+="not two blocks of each queue: $(section plugin_new)"
 	verdict "plugin_in_tc_of_${release}_shows_all_of_a_qdisc_and_its_classes" "$wrong"
+	verdict "plugin_in_tc_of_${release}_is_short_without_d" "$(
+		unlike short_new 0 "${known[3]}" "${brief[@]}"
+		! section short_new | grep -E '^ (arrived|presented|dropped_)|^prob_c '
+		section short_new | awk '/^qdisc / { n = 0 } /^class / { exit } /^(prob|pkts_in|ecn_mark|Classic|L4S|overload| dropped)/ { n++ }
+			END { if (n != 8) print n, "lines of statistics, not 8" }'
+	)"
 	verdict "plugin_in_tc_of_${release}_shows_the_link" "$(unlike plugin_link 0 "${link[@]}")"
 	# From 6.18 on tc has a front end of its own, which knows what the struct of Linux says.
 	[ "$release" != forky ] || basic+=("$options" 'ecn_mark 580 step_mark 165' 'memory_used 131328 (max 573696)')

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Self-check of the tc front end, without tc, kernel and root: arguments go in,
- * netlink bytes come out, and the other way round.
+ * Tests of the tc front end without tc, kernel or root: from arguments to netlink
+ * messages, and from netlink messages to text and JSON.
  *
- * Numbers of attributes are written out in accepted.txt: they are the ABI, and this
- * is the place that notices when one moves.
+ * accepted.txt has the numbers of attributes as literals, so that a change of the
+ * ABI makes a test fail.
  *
  * usage: test_q_dualpi2 [ MAN-PAGE [ COMPLETION [ RECORDING ] ] ]
  *
@@ -17,7 +17,7 @@
 #include "queues_printed.h"
 #include "link_printed.h"
 
-/* ---- what a kernel has sent ---- */
+/* ---- messages recorded from a kernel ---- */
 
 static const struct rtattr *find_attr(const struct rtattr *rta, int len,
 				      unsigned int type)
@@ -112,6 +112,7 @@ int main(int argc, char **argv)
 	test_blanks_refused();
 	test_full_message_refused();
 	test_help();
+	test_mq();
 	check_file("the man page has every option", argc > 1 ? argv[1] : NULL);
 	check_file("the completion has every option",
 		   argc > 2 ? argv[2] : NULL);
@@ -131,6 +132,7 @@ int main(int argc, char **argv)
 	test_beyond();
 	test_mean();
 	test_delay_units();
+	test_short();
 	test_overload();
 	test_link();
 	test_link_rates();

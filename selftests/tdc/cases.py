@@ -4,8 +4,8 @@
 cases.py - our tc-testing cases of dualpi2: those of one option (tdc_options.py) and tables, as JSON.
 
     dualpi2         d2XX: what our tc plugin and the stock tc have in common
-    dualpi2-ext     d3XX: our plugin: own options, texts of refusals, save and restore
-    dualpi2-stock   d2cX: the kernel's refusals where the plugin refuses first
+    dualpi2-ext     d3XX: this project's plugin: its options, error messages, save and restore
+    dualpi2-stock   d2cX: values that the kernel rejects, and the plugin earlier
 
 usage: cases.py --settings  print settings of every option, for save_restore.sh
        cases.py [DIR]       write DIR/dualpi2.json and so on (DIR: build/tdc), which the kernel's tdc.py runs too
@@ -45,7 +45,7 @@ FAULTS = {
 
 OPTIONS = IN_TREE + OUR_OWN
 # Every option set to its other value.
-IN_TREE_WORDS, ALL_WORDS = (" ".join(option.words(option.other[0]) for option in options if option.other[0])
+IN_TREE_ARGS, ALL_ARGS = (" ".join(option.args(option.other[0]) for option in options if option.other[0])
                             for options in (IN_TREE, OPTIONS))
 
 
@@ -98,16 +98,16 @@ def with_errors(command):
     return f"sh -c '{command} 2>&1; {SHOW}'"
 
 
-def added(number, name, words, match):
-    return case(number, name, [], f"{ADD} {words}".strip(), match)
+def added(number, name, args, match):
+    return case(number, name, [], f"{ADD} {args}".strip(), match)
 
 
-def accepted(number, words, options, name=""):
-    return added(number, f"{name or words} is accepted", words, shows_options(options))
+def accepted(number, args, options, name=""):
+    return added(number, f"{name or args} is accepted", args, shows_options(options))
 
 
-def changed(number, name, before, words, match, verb=CHANGE):
-    return case(number, name, [f"{ADD} {before}".strip()], f"{verb} {words}".strip(), match)
+def changed(number, name, before, args, match, verb=CHANGE):
+    return case(number, name, [f"{ADD} {before}".strip()], f"{verb} {args}".strip(), match)
 
 
 def prints_all(*changes, **columns):
@@ -115,49 +115,50 @@ def prints_all(*changes, **columns):
 
 
 def instead(number, new, old, *changes, name=""):
-    """The new words in place of the old; tc shows the defaults, apart from changes."""
+    """The new options in place of the old; tc shows the defaults, apart from changes."""
     name = name or f"{new} in place of {old}"
     return changed(number, f"{name} is accepted by change", old, new, prints_all(*changes))
 
 
-def refused(number, name, words, error, before=ALL_WORDS, state=None, end="$", code=1):
+def refused(number, name, args, error, before=ALL_ARGS, state=None, end="$", code=1):
     """A change that fails leaves all options as they were. code: 1 by tc; 2 by the kernel, after other text."""
-    command = f"{CHANGE} {'target 1ms' if words.startswith('limit ') else 'limit 5'} {words}"
+    command = f"{CHANGE} {'target 1ms' if args.startswith('limit ') else 'limit 5'} {args}"
     start = "^" if code == 1 else ""
     pattern = f"{start}{quoted(error)}\\n{TITLE}{quoted(state or text_of(column='other'))}{end}"
     return case(number, name, [f"{ADD} {before}".strip()], command, prints(pattern, with_errors(command)), code)
 
 
-def rejected(number, words, why, error, name=""):
-    return refused(number, f"{name or words} is refused: {why}", words, f"dualpi2: {error}")
+def rejected(number, args, why, error, name=""):
+    return refused(number, f"{name or args} is refused: {why}", args, f"dualpi2: {error}")
 
 
 # Cases of one option
 
 def cases_of(option):
     for number, (value, shown) in option.accepted.items():
-        yield accepted(number, option.words(value), option.json(shown))
+        # no_split_gso is no key in JSON, and tdc.py wants one.
+        yield accepted(number, option.args(value), option.json(shown) or {"limit": 10000})
     for number, (value, shown) in option.alone.items():
-        words = option.words(value)
+        args = option.args(value)
         if number < "d3":
-            yield changed(number, f"{option.keyword} changed alone leaves the rest", IN_TREE_WORDS, words,
+            yield changed(number, f"{option.keyword} changed alone leaves the rest", IN_TREE_ARGS, args,
                           shows_options(json_of(IN_TREE, "other") | option.json(shown)))
         else:
-            yield changed(number, f"{words} changed alone leaves the rest", "", words, prints_all(option.text(shown)))
+            yield changed(number, f"{args} changed alone leaves the rest", "", args, prints_all(option.text(shown)))
     for number, value in [*option.beyond.items(), *option.wrong.items()]:
-        words = option.words(value)
+        args = option.args(value)
         if number < "d3":
             first = "target 1ms" if option.keyword == "limit" else "limit 5"
-            yield case(number, f"{words} is refused", [f"{ADD} {IN_TREE_WORDS}"], f"{CHANGE} {first} {words}",
+            yield case(number, f"{args} is refused", [f"{ADD} {IN_TREE_ARGS}"], f"{CHANGE} {first} {args}",
                        shows_options(json_of(IN_TREE, "other")), 1)
         else:
             why, fault = (option.range, "in range") if number in option.beyond else \
                 (f"no {option.kind}", f"a {option.kind}")
-            yield rejected(number, words, why,
+            yield rejected(number, args, why,
                            f'{option.keyword}: "{value}" is not {fault}; expected {option.range}')
     for number, (value, limits) in option.kernel.items():
-        yield refused(number, f"{option.words(value)} is refused by the kernel", option.words(value),
-                      f"Error: dualpi2: {option.keyword} must be {limits}.", IN_TREE_WORDS,
+        yield refused(number, f"{option.args(value)} is refused by the kernel", option.args(value),
+                      f"Error: dualpi2: {option.keyword} must be {limits}.", IN_TREE_ARGS,
                       text_of(options=IN_TREE, column="other"), "", 2)
 
 
@@ -170,25 +171,25 @@ IN_TREE_CASES = [
     added("d200", "dualpi2 without options is added with every default", "", shows_options(json_of(IN_TREE))),
     added("d201", "dualpi2 without options shows its defaults as text", "",
           prints(f"^{TITLE}{quoted(text_of(options=IN_TREE))}")),
-    added("d202", "dualpi2 with every option is added as given", IN_TREE_WORDS, shows_options(AS_SET)),
-    case("d203", "dualpi2 that is there already is refused by add", [f"{ADD} {IN_TREE_WORDS}"], f"{ADD} limit 5",
+    added("d202", "dualpi2 with every option is added as given", IN_TREE_ARGS, shows_options(AS_SET)),
+    case("d203", "dualpi2 that is there already is refused by add", [f"{ADD} {IN_TREE_ARGS}"], f"{ADD} limit 5",
          shows_options(AS_SET), 2),
     case("d204", "replace of nothing adds", [], f"{REPLACE} limit 5", shows_options(LIMIT_5)),
     case("d205", "replace of another qdisc adds", ["$TC qdisc add dev $DUMMY root handle 2: pfifo"],
          f"{REPLACE} limit 5", shows_options(LIMIT_5)),
-    changed("d206", "replace of dualpi2 changes what is given and leaves the rest", IN_TREE_WORDS, "limit 5",
+    changed("d206", "replace of dualpi2 changes what is given and leaves the rest", IN_TREE_ARGS, "limit 5",
             shows_options({**AS_SET, "limit": 5}), REPLACE),
-    case("d207", "replace by another qdisc removes dualpi2", [f"{ADD} {IN_TREE_WORDS}"],
+    case("d207", "replace by another qdisc removes dualpi2", [f"{ADD} {IN_TREE_ARGS}"],
          "$TC qdisc replace dev $DUMMY root handle 2: pfifo limit 7",
          shows({"kind": "pfifo", "handle": "2:", "options": {"limit": 7}})),
-    changed("d208", "change without options leaves everything", IN_TREE_WORDS, "", shows_options(AS_SET)),
+    changed("d208", "change without options leaves everything", IN_TREE_ARGS, "", shows_options(AS_SET)),
     case("d209", "change of no dualpi2 is refused", [], f"{CHANGE} limit 5", shows(NOTHING), 2, []),
     case("d20a", "del removes dualpi2", [ADD], REMOVE, shows(NOTHING), 0, []),
     case("d20b", "dualpi2 as child of prio is added", ["$TC qdisc add dev $DUMMY root handle 1: prio"],
          "$TC qdisc add dev $DUMMY parent 1:2 handle 2: dualpi2 limit 9",
          shows({"kind": "dualpi2", "handle": "2:", "parent": "1:2", "options": {"limit": 9}},
                command=f"{SHOW_JSON} parent 1:2")),
-    case("d20c", "unknown option is refused", [f"{ADD} {IN_TREE_WORDS}"], f"{CHANGE} limit 5 nonsense",
+    case("d20c", "unknown option is refused", [f"{ADD} {IN_TREE_ARGS}"], f"{CHANGE} limit 5 nonsense",
          shows_options(AS_SET), 1),
     accepted("d20d", "limit 1", {"limit": 1, "memory-limit": 3028}),
     accepted("d20e", "limit 4294967295", {"limit": 4294967295, "memory-limit": 4294967295}),
@@ -266,7 +267,7 @@ def silent(number, name, script):
     return case(number, name, [], f"{script} $TC $IP", prints("", "true", 0), teardown=[])
 
 
-# id, words, and in JSON: overhead, mpu, framing
+# id, arguments, and in JSON: overhead, mpu, framing
 FRAMING = (
     ("d377", "overhead -64", -64, 0, "noatm"),
     ("d378", "overhead 256", 256, 0, "noatm"),
@@ -296,19 +297,19 @@ FRAMING = (
     ("d390", "overhead 20 mpu 5 atm docsis", 18, 64, "noatm"),
 )
 ALL_DSCPS = ",".join(map(str, range(64)))
-EXCLUDE = "Error: dualpi2: bypass and bandwidth exclude each other: the shaper has to see every packet."
+EXCLUDE = "Error: dualpi2: bypass conflicts with bandwidth: the shaper must see every packet; use one of the two."
 OF_40_MBIT = ("limit 19531p", "memlimit 2500000B", "bandwidth 40Mbit")
 
 OUR_OWN_CASES = [
-    *(accepted(number, words, {"overhead": overhead, "mpu": mpu, "framing": framing})
-      for number, words, overhead, mpu, framing in FRAMING),
+    *(accepted(number, args, {"overhead": overhead, "mpu": mpu, "framing": framing})
+      for number, args, overhead, mpu, framing in FRAMING),
     added("d300", "dualpi2 without options shows its defaults completely", "", prints_all()),
     added("d301", "dualpi2 without options has its defaults completely in JSON", "", shows_options(json_of())),
-    added("d302", "dualpi2 with every option shows them as given", ALL_WORDS, prints_all(column="other")),
-    added("d304", "dualpi2 with every option has them in JSON", ALL_WORDS, shows_options(json_of(column="other"))),
+    added("d302", "dualpi2 with every option shows them as given", ALL_ARGS, prints_all(column="other")),
+    added("d304", "dualpi2 with every option has them in JSON", ALL_ARGS, shows_options(json_of(column="other"))),
     added("d305", "dualpi2 with every option shown is restored from its text", text_of(column="other"),
           prints_all(column="other")),
-    changed("d306", "change without options leaves everything", ALL_WORDS, "", prints_all(column="other")),
+    changed("d306", "change without options leaves everything", ALL_ARGS, "", prints_all(column="other")),
     instead("d31a", "l4s", "no_l4s"),
     instead("d31b", "recur", "random"),
     instead("d31c", "l4s_ect", "cla_ect"),
@@ -318,8 +319,8 @@ OUR_OWN_CASES = [
             prints_all("step_thresh 5ms", "ramp 100us")),
     changed("d323", "ramp of a step in packets is that of the time", "", "step_thresh 5p",
             prints_all("step_thresh 5p")),
-    *(added(number, f"{words} {effect}", words, prints_all(*shown.split(", ")))
-      for number, words, effect, shown in (
+    *(added(number, f"{args} {effect}", args, prints_all(*shown.split(", ")))
+      for number, args, effect, shown in (
           ("d324", "max_rtt 100ms", "alone takes a sixth as typical_rtt",
            "target 16.666ms, tupdate 16.666ms, alpha 0.167969, beta 3.000000"),
           ("d325", "typical_rtt 20ms", "alone takes six times it as max_rtt",
@@ -330,17 +331,19 @@ OUR_OWN_CASES = [
            "target 30ms, tupdate 10ms, alpha 1.109375, beta 10.000000"))),
     added("d328", "max_rtt before target leaves target as given", "max_rtt 200ms typical_rtt 20ms target 5ms",
           shows_options({"target": 5000, "tupdate": 20000})),
-    rejected("d343", "limit 5 limit 6", "once", 'limit: duplicate, "6" is the second value; expected once',
+    rejected("d343", "limit 5 limit 6", "once", 'limit: given twice, the second time with "6"; expected once',
              "limit given twice"),
     rejected("d344", "ramp", "missing", "ramp: the value is missing; expected 0us to 4.294967s",
              "ramp without a value"),
-    rejected("d345", "overflow overflow", "once", "overflow: duplicate; expected once", "overflow given twice"),
+    rejected("d345", "overflow overflow", "once", "overflow: given twice; expected once", "overflow given twice"),
     rejected("d346", "max_rtt 20ms typical_rtt 30ms", "at most max_rtt",
-             'typical_rtt: "30ms" is not in range; expected at most the max_rtt of 20ms', "typical_rtt above max_rtt"),
-    case("d347", "option that is none is refused: names every option", [f"{ADD} {ALL_WORDS}"],
-         f"{CHANGE} limit 5 nonsense",
-         prints(r'^dualpi2: "nonsense" is not an option; expected one of:\nUsage: \.\.\. dualpi2 ',
-                with_errors(f"{CHANGE} limit 5 nonsense")), 1),
+             'typical_rtt: "30ms" is not in range; expected at most max_rtt, 20ms', "typical_rtt above max_rtt"),
+    case("d347", "option that is none is refused: suggests the nearest one", [f"{ADD} {ALL_ARGS}"],
+         f"{CHANGE} limit 5 tarhet 5ms",
+         prints(r'^dualpi2: unknown option "tarhet" \(did you mean "target"\?\); see: tc qdisc add dualpi2 help\n',
+                with_errors(f"{CHANGE} limit 5 tarhet 5ms")), 1),
+    case("d3d0", "help without a device prints the usage", [], "$TC qdisc add dualpi2 help",
+         prints(r'^Usage: \.\.\. dualpi2 \[ limit PACKETS \]', "sh -c '$TC qdisc add dualpi2 help 2>&1'"), 1, []),
     case("d348", "limit 0 at add is refused: nothing is added", [], f"{ADD} limit 0",
          prints(r'^dualpi2: limit: "0" is not in range; expected 1p to 4294967295p\n'
                 "qdisc noqueue 0: root refcnt [0-9]+ $", with_errors(f"{ADD} limit 0")), 1, []),
@@ -360,11 +363,12 @@ OUR_OWN_CASES = [
     changed("d35c", "p_cmax that was not set is not shown after a change of coupling_factor", "", "coupling_factor 3",
             prints_all("coupling_factor 3")),
     case("d368", "statistics of the classes of an idle dualpi2 are those of its queues", [DOWN], ADD,
-         prints(f'^{class_statistics(1, "L4S")}{class_statistics(3, "Classic")}$', "$TC -s class show dev $DUMMY"),
+         prints(f'^{class_statistics(1, "L4S")}{class_statistics(3, "Classic")}$', "$TC -s -d class show dev $DUMMY"),
          teardown=[REMOVE, UP]),
     accepted("d376", "unlimited", {"bandwidth": 0}),
     accepted("d395", f"nqb {ALL_DSCPS}", {"nqb": ALL_DSCPS}, "nqb of all DSCPs"),
     accepted("d398", "no_nqb", {"nqb": ""}),
+    accepted("d3d2", "metro", {"target": 1666, "tupdate": 1666}, "cake's keyword metro"),
     changed("d399", "bandwidth 40mbit changed alone has the limits follow it", "", "bandwidth 40mbit",
             prints_all(*OF_40_MBIT)),
     instead("d39a", "unlimited", "bandwidth 40mbit", name="unlimited in place of bandwidth"),
@@ -381,15 +385,15 @@ OUR_OWN_CASES = [
     instead("d3a4", "no_nqb", "nqb 1,2", "no_nqb", name="no_nqb in place of nqb"),
     instead("d3a5", "nqb 45", "no_nqb"),
     instead("d3a7", "burst_max 0", "burst_max 8ms", "burst_max 0us", name="burst_max 0 in place of 8ms"),
-    rejected("d3b3", "docsis ethernet", "one preset", "ethernet: there is docsis already; expected one of the two"),
-    rejected("d3b4", "docsis docsis", "once", "docsis: duplicate; expected once"),
+    rejected("d3b3", "docsis ethernet", "one preset", "ethernet: conflicts with docsis; use one of the two"),
+    rejected("d3b4", "docsis docsis", "once", "docsis: given twice; expected once"),
     rejected("d3b5", "ether-vlan", "after a preset",
-             "ether-vlan: nothing to add to; expected after a preset or overhead"),
+             "ether-vlan: no overhead to add to; give it after a preset or overhead"),
     rejected("d3b6", "docsis ether-vlan ether-vlan ether-vlan ether-vlan", "three at most",
-             "ether-vlan: too many; expected 3 at most"),
+             "ether-vlan: given too often; expected at most 3 times"),
     rejected("d3b7", "overhead 255 ether-vlan", "-64 to 256",
-             "ether-vlan: it leads to overhead 259, which is not in range; expected -64 to 256"),
-    rejected("d3b9", "nqb 45,0x2d", "once", 'nqb: "45,0x2d" has 45 twice; expected once'),
+             'ether-vlan: overhead would be "259", which is not in range; expected -64 to 256'),
+    rejected("d3b9", "nqb 45,0x2d", "once", 'nqb: "45,0x2d" contains 45 twice; expected once'),
     silent("d3bd", "presets are those of cake", f"{ROOT}/selftests/tc/presets_as_cake.sh"),
     accepted("d3c9", "unlimited bypass", {"bandwidth": 0, "bypass": True}),
     instead("d3c2", "no_bypass", "bypass"),
@@ -399,7 +403,7 @@ OUR_OWN_CASES = [
     instead("d3c4", "unlimited bypass", "bandwidth 40mbit", "bypass", name="unlimited bypass in place of bandwidth"),
     instead("d3c5", "bandwidth 40mbit no_bypass", "bypass", *OF_40_MBIT, name="bandwidth no_bypass in place of bypass"),
     refused("d3c6", "bypass with bandwidth is refused: one of the two", "bypass bandwidth 40mbit",
-            "dualpi2: bypass: there is bandwidth, too; expected one of the two", "", text_of()),
+            "dualpi2: bypass: conflicts with bandwidth; use one of the two", "", text_of()),
     refused("d3c7", "bypass is refused by the kernel where bandwidth is", "bypass", EXCLUDE, "bandwidth 40mbit",
             text_of(*OF_40_MBIT), code=2),
     refused("d3c8", "bandwidth is refused by the kernel where bypass is", "bandwidth 40mbit", EXCLUDE, "bypass",
@@ -423,9 +427,9 @@ def all_cases():
 
 
 def settings():
-    """Every option alone and all together, each as words for tc."""
-    return ["", *(option.words(value) for option in OPTIONS for value, _ in (*option.accepted.values(), option.other)
-                  if value), ALL_WORDS]
+    """Every option alone and all together, each as arguments of tc."""
+    return ["", *(option.args(value) for option in OPTIONS for value, _ in (*option.accepted.values(), option.other)
+                  if value), ALL_ARGS]
 
 
 def main():

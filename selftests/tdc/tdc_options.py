@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The options of tc for cases.py: from the list of options, and by hand what is special to one of them.
 
-What every option must do is derived: its minimum, maximum and default are accepted, one less and one more are refused,
+What every option must do is derived: its minimum, maximum and default are accepted, one less and one more are rejected,
 and a change of it alone leaves the others. Such a case has an id by hand where it is in BY_HAND, else one that
 begins with e.
 """
@@ -37,8 +37,8 @@ KINDS = {
 
 # By keyword, or the keyword of the default: a default that follows from other options; other: a value that is not the
 # default; and the cases: accepted, {id: (value, JSON)}; alone, {id: (value, JSON or as text shows it)}: changed with
-# "other" for all other options, or with defaults; beyond and wrong, {id: value}: refused by tc, as out of range or as
-# of another kind; kernel, {id: (value, reason)}: passed on by the stock tc and refused by the kernel.
+# "other" for all other options, or with defaults; beyond and wrong, {id: value}: rejected by tc, as out of range or as
+# of another kind; kernel, {id: (value, reason)}: accepted by the stock tc and rejected by the kernel.
 BY_HAND = {
     "limit": {"other": 2000, "accepted": {"d315": ("5p", 5)}, "alone": {"d22b": ("77", 77)},
         "beyond": {"d235": "4294967296", "d329": "0", "d32a": "4294967296"}, "wrong": {"d23b": "-1", "d341": "-1",
@@ -95,8 +95,9 @@ BY_HAND = {
         "wrong": {"d3b2": "-1"}},
     "egress": {"accepted": {"d391": ("ingress", True), "d393": ("egress", False)}, "alone": {"d3a1": ("ingress",
         "ingress")}},
-    "nqb": {"other": ("2,46", "2,46"), "accepted": {"d394": ("46,0x2d,0,63", "0,45,46,63")},
-        "alone": {"d3a3": ("46,0x2d", "45,46")}, "beyond": {"d3b8": "64"}, "wrong": {"d3ba": "ef"}},
+    "nqb": {"other": ("2,46", "2,46"), "accepted": {"d394": ("46,0x2d,0,63", "0,45,46,63"),
+        "d3d1": ("EF,cs5,LE", "1,40,46")},
+        "alone": {"d3a3": ("46,0x2d", "45,46")}, "beyond": {"d3b8": "64"}, "wrong": {"d3ba": "efs"}},
     "burst_max": {"other": 8000, "accepted": {"d396": ("0", 0), "d397": ("100ms", 100000)}, "alone": {"d3a6": ("8ms",
         "8ms")}, "beyond": {"d3bb": "100001us"}, "wrong": {"d3bc": "long"}},
     "no_bypass": {"other": "no_bypass", "accepted": {"d3be": ("bypass", True), "d3bf": ("no_bypass", False)},
@@ -112,8 +113,8 @@ class Option:
     key: str                    # in JSON; three for the framing
     default: tuple              # as text shows it, without unit, and in JSON
     other: tuple                # likewise: a value that is not the default
-    kind: str = ""              # what a value is, in words
-    range: str = ""             # as a refusal has it
+    kind: str = ""              # text that says what a value is
+    range: str = ""             # as an error message has it
     unit: str = ""              # that the text of a number ends in
     # see BY_HAND
     accepted: dict = field(default_factory=dict)
@@ -122,14 +123,14 @@ class Option:
     wrong: dict = field(default_factory=dict)
     kernel: dict = field(default_factory=dict)
 
-    def words(self, value):
+    def args(self, value):
         return f"{self.keyword} {value}".strip()
 
     def text(self, value):
         """As tc shows the option; "" if it does not."""
         if self.kind == KINDS["GAIN"][0]:
             value = f"{float(value):f}"
-        return value and self.words(value + self.unit)
+        return value and self.args(value + self.unit)
 
     def json(self, value):
         if value is ABSENT:
@@ -172,7 +173,8 @@ def in_json(kind, number):
 def range_of(row):
     kind, unit = ("NUMBER" if row.kind == "DSCPS" else row.kind), KINDS[row.kind][1]
     low, high = shown(kind, int(row.min)), shown(kind, int(row.max))
-    return (f"{shown(kind, 0)}{unit}, or " if row.zero == "ALLOWED" else "") + f"{low}{unit} to {high}{unit}"
+    before = f"{shown(kind, 0)}{unit}, or " if row.zero == "ALLOWED" else "names, or " if row.kind == "DSCPS" else ""
+    return f"{before}{low}{unit} to {high}{unit}"
 
 
 def with_value(row, more):
@@ -181,7 +183,8 @@ def with_value(row, more):
     default = hand.pop("default", None) or SOURCE.number(row.default)
     other = hand.pop("other", None) or int(row.max if default != int(row.max) else row.min)
     default, other = (value if isinstance(value, tuple) else
-                      ("" if not value and row.zero in ("HIDDEN", "KEYWORD") else shown(row.kind, value),
+                      ("" if (value == int(row.default) if row.zero == "DEFAULT" else
+                             not value and row.zero in ("HIDDEN", "KEYWORD")) else shown(row.kind, value),
                        in_json(row.kind, value)) for value in (default, other))
     option = Option(row.word, hand.pop("key", row.key), default, other, KINDS[row.kind][0],
                     ", or ".join(map(range_of, [row, *more])), KINDS[row.kind][1], **hand)
@@ -212,15 +215,15 @@ def plain(kind, number):
     return f"{number / 256:.8f}" if kind == "GAIN" else f"{number}{dict(TIME='us', RATE='bps').get(kind, '')}"
 
 
-def of_words(choice, words):
+def of_choice(choice, rows):
     """The option of a CHOICE."""
     texts = {row.word: (row.word if row.shown == "SHOWN" else "",
                         ABSENT if row.key is None else row.value == "1" if row.macro == "SWITCH" else row.json)
-             for row in words}
-    default = next(row.word for row in words if row.value == choice.default)
+             for row in rows}
+    default = next(row.word for row in rows if row.value == choice.default)
     hand = dict(BY_HAND.get(default, {}))
     other = hand.pop("other", None) or next(word for word in texts if word != default)
-    option = Option("", next(row.key for row in words if row.key), texts[default], texts[other], **hand)
+    option = Option("", next(row.key for row in rows if row.key), texts[default], texts[other], **hand)
     if choice.attr == "BYPASS":     # not with a bandwidth
         return option
     number = SOURCE.number("TCA_DUALPI2_" + "EXT_" * choice.ext + choice.attr) + 32 * choice.ext
@@ -241,9 +244,9 @@ def options(ext):
             yield with_value(row, [other for other in rows if other is not row and other.macro == "VALUE" and
                                    other.word == row.word])
         elif row.macro == "CHOICE" and row.attr != "FRAMING":   # that is with overhead
-            yield of_words(row, [other for other in same if other.macro in ("WORD", "SWITCH")])
+            yield of_choice(row, [other for other in same if other.macro in ("WORD", "SWITCH")])
 
 
 SOURCE = Header("include/uapi/linux/dualpi2.h", option_list.PATH)
-ROWS = [row for row in option_list.rows(SOURCE.text) if row.macro not in ("DERIVED", "PRESET")]
+ROWS = [row for row in option_list.rows(SOURCE.text) if row.macro not in ("DERIVED", "PRESET", "RTT")]
 IN_TREE, OUR_OWN = list(options(False)), list(options(True))

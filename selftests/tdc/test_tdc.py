@@ -15,7 +15,7 @@ the newest, also by the kernel's cases, in the stock one's place.
 
 The kernel's cases about dualpi2 are run by its own tdc.py with the stock tc, from the tree that
 scripts/tdc.sh names (DUALPI2_TC_TESTING). They are not changed,
-but for three that assert faults of Linux's qdisc: see VARIANTS.
+except for three that assert faults of the in-tree qdisc: see VARIANTS.
 
 What options do to packets is tested in selftests/net.
 """
@@ -40,8 +40,6 @@ import cases as ours                                            # noqa: E402
 import lib                                                      # noqa: E402
 from lib import Failure, Skip                                   # noqa: E402
 
-CACHE = os.environ.get("DUALPI2_CACHE") or os.path.join(
-    os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "dualpi2")
 TESTING = os.environ.get("DUALPI2_TC_TESTING") or "/nonexistent"
 STOCK = os.environ.get("DUALPI2_TC_STOCK")
 PATCHED = os.environ.get("DUALPI2_TC_PATCHED", "").split()
@@ -200,7 +198,7 @@ def gains_as_sent(tc, case):
 def drops_by_square(_, case):
     """C5: Linux drops every Not-ECT packet in the L4S queue beyond step_thresh, and the case needs that.
 
-    RFC 9332 2.5.1.1 wants a likelihood that suits a Classic sender; ours is the square of the marking
+    RFC 9332 2.5.1.1 wants a likelihood that suits a Classic sender; dualpi2's is the square of the marking
     likelihood over the coupling factor. With a factor of 1 that is 1 beyond the threshold, and the
     case finds the drops inside peek that it is about.
     """
@@ -232,7 +230,7 @@ def qfq_warns():
     Later ones report it by qdisc_warn_nonwc(), which is a line in the log and no fault.
     """
     found = subprocess.run(["modinfo", "-n", "sch_qfq"], capture_output=True, text=True, check=False)
-    # The kernel that has it built in is ours, and a late one (scripts/debug-kernel.sh).
+    # The kernel that has it built in is a debug kernel, and a late one (scripts/debug-kernel.sh).
     if found.returncode or found.stdout.strip() == "(builtin)":
         return False
     with open(found.stdout.strip(), "rb") as file:
@@ -252,7 +250,7 @@ def kernel_cases():
 
 def python_with_pyroute2():
     """Without pyroute2, tdc.py sets up its namespaces in the background and does not wait for it."""
-    for python in (sys.executable, os.path.join(CACHE, "venv/bin/python")):
+    for python in (sys.executable, os.path.join(os.environ.get("DUALPI2_VENV", ""), "bin/python")):
         if os.access(python, os.X_OK) and subprocess.run(
                 [python, "-c", "import importlib.util, sys;"
                  'sys.exit(not importlib.util.find_spec("pyroute2"))'], check=False).returncode == 0:
@@ -320,7 +318,7 @@ def add_kernel_cases(tc, prefix="kernel"):
 
 
 def has_unique_ids():
-    """Ours among themselves and against the kernel's, as tdc.py wants it."""
+    """This project's ids among themselves and against the kernel's, as tdc.py requires."""
     ids = [case["id"] for cases in ours.all_cases().values() for case in cases]
     for folder, _, files in os.walk(os.path.join(TESTING, "tc-tests")):
         ids += [case["id"] for file in files if file.endswith(".json")
@@ -353,7 +351,7 @@ def main():
         add_patched()
         lib.main()
         return
-    # The kernel's cases first: they need the first network namespace, ours leave it.
+    # The kernel's cases first: they need the first network namespace, which this project's leave.
     add_kernel_cases(STOCK)
     add_test("case_ids_are_unique", has_unique_ids)
     plugin = FrontEnd("plugin", shutil.which("tc") or "/sbin/tc", os.environ["TC_LIB_DIR"])

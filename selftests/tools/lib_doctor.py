@@ -19,35 +19,41 @@ L4S = (Stream("l", ecn=ECT1, bps=4e6, jitter=1), Stream("c", ecn=NOT_ECT, bps=6.
 CLASSIC = (Stream("c", ecn=NOT_ECT, bps=10.3e6, jitter=1),)
 
 
-def ask(netns, device="down", watch=2, words="", env=None):
+def ask(netns, device="down", watch=2, args="", env=None):
     """The doctor's answer as a dict with "code"; one that cannot be read is an error of its own."""
     done = run(["ip", "netns", "exec", netns, *(env or []), DUALPI2, "doctor", device, "--json", "--watch", str(watch),
-                *words.split()], check=False)
-    expect(not done.stderr, f"it complains: {done.stderr}")
+                *args.split()], check=False)
+    expect(not done.stderr, f"it printed errors: {done.stderr}")
     found = json.loads(done.stdout)
     expect_equal(done.returncode, {"healthy": 0, "fault": 1, "unknown": 3}[found["verdict"]], "exit code")
     return found
 
 
 def ids(found):
+    """Of the faults."""
     return [one["id"] for one in found["findings"]]
 
 
-def expect_first(found, kind, *words):
-    """The first finding, which has to be of this kind and to say these words."""
-    for one in found["findings"]:
+def notes(found):
+    return [one["id"] for one in found["notes"]]
+
+
+def expect_first(found, kind, *texts):
+    """The first fault, or the first note if there is no fault; of this kind, which contains these texts."""
+    findings = found["findings"] + found["notes"]
+    for one in findings:
         note(f"{one['id']}: {one['device']}: {one['verdict']} | {one['command']}")
-    expect_equal(ids(found)[:1], [kind], f"first finding (doubts: {found['doubts']})")
-    first = found["findings"][0]
-    for word in words:
-        expect(word in first["verdict"] + " | " + first["command"], f"'{word}' is not in: {first}")
+    expect_equal([one["id"] for one in findings[:1]], [kind], f"first finding (doubts: {found['doubts']})")
+    first = findings[0]
+    for text in texts:
+        expect(text in first["verdict"] + " | " + first["command"], f"'{text}' is not in: {first}")
     expect("\n" not in first["verdict"] + first["command"], "more than one line")
     return first
 
 
 def repair(found, netns):
     """Run the command."""
-    expect(found["mends"], "the command does not repair it")
+    expect(found["fixes"], "the command does not repair it")
     run(["ip", "netns", "exec", netns, "sh", "-c", found["command"]])
 
 
@@ -64,9 +70,9 @@ def flowing(net, *streams, seconds=60):
 
 
 @contextlib.contextmanager
-def qdisc(net, words, device="down", parent="root"):
+def qdisc(net, args, device="down", parent="root"):
     """A qdisc on the router for a while."""
-    tc(f"qdisc add dev {device} {parent} {words}", net.rtr)
+    tc(f"qdisc add dev {device} {parent} {args}", net.rtr)
     try:
         yield
     finally:
@@ -85,14 +91,14 @@ def expect_repaired(net, kind, first, device="down", streams=L4S, **more):
 
 
 @contextlib.contextmanager
-def ifb(net, words):
+def ifb(net, args):
     """What arrives at `up` goes through ifb7, which has this qdisc."""
     run("ip link add ifb7 type ifb", net.rtr)
     run("ip link set ifb7 up", net.rtr)
     tc("qdisc add dev up clsact", net.rtr)
     try:
         tc("filter add dev up ingress matchall action mirred egress redirect dev ifb7", net.rtr)
-        tc(f"qdisc add dev ifb7 root {words}", net.rtr)
+        tc(f"qdisc add dev ifb7 root {args}", net.rtr)
         yield
     finally:
         tc("qdisc del dev up clsact", net.rtr)

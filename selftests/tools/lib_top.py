@@ -68,3 +68,8 @@ def watched(*dumps, seconds=1.0):
     for _ in dumps:
         found.sample()
     return found.entries
+
+
+def linked(*links):
+    """Entries of a dualpi2 with these numbers of its link, one after the other."""
+    return watched(*[[qdisc(app(ext={}, c=queue({}, {}), l=queue({}, {}), link=link))] for link in links])

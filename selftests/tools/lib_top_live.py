@@ -17,14 +17,14 @@ MIX = (Stream("l", ecn=ECT1, bps=6e6), Stream("c", ecn=NOT_ECT, bps=3e6), Stream
        Stream("ce", ecn=CE, bps=1e6))
 
 
-def top(words, netns=None, check=True):
+def top(args, netns=None, check=True):
     """Run it to its end."""
-    return run([TOP, *words.split()], netns, check)
+    return run([TOP, *args.split()], netns, check)
 
 
-def top_json(words, netns):
+def top_json(args, netns):
     """Its qdiscs, by device and handle."""
-    found = json.loads(top(words, netns).stdout)
+    found = json.loads(top(args, netns).stdout)
     return {(one["device"], one["handle"]): one for one in found["qdiscs"]}
 
 

@@ -39,7 +39,7 @@ def dualpi2(line, netns, code=0, path=None, env=None, stdin=None, uid=None, line
 
 
 def snapshot(netns):
-    """All that `up` may change, but for counters and times."""
+    """All that `up` may change, except for counters and times."""
     links = re.sub(r"NO-CARRIER,|LOWER_UP|state \w+", "", run("ip -details -oneline link show", netns).stdout)
     found = [links, tc("qdisc show", netns).stdout]
     for dev in re.findall(r"^qdisc (?:clsact|ingress) \S+ dev (\S+)", found[1], re.M):
@@ -135,7 +135,7 @@ def rename(netns, old, new):
 
 def counting(number, failing):
     """Text of an ip or tc that fails at the so-many-th line that changes something."""
-    return f"""case " $* " in *" show "* | *" help "*) exec $REAL "$@" ;; esac
+    return f"""case " $* " in *" show "* | *" help "* | *" dev / "*) exec $REAL "$@" ;; esac
 n=$(cat /tmp/count); echo $((n + 1)) >/tmp/count
 [ $n -{failing} {number} ] || exec $REAL "$@"
 echo "this line is made to fail" >&2; exit 1"""

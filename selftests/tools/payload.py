@@ -29,8 +29,8 @@ def queue(counters, delay=None, hist=()):
     return data
 
 
-def app(xstats=None, ext=None, c=None, l=None, overload=None, link=None, more=b"", longer=b""):
-    """TCA_STATS_APP: without ext as Linux's own.
+def app(xstats=None, ext=None, c=None, l=None, overload=None, link=None, more=b"", longer=b"", qprotect=None):
+    """TCA_STATS_APP; without ext that of the in-tree dualpi2.
 
     longer: bytes appended to the struct of the extension, as a later kernel may; more: attributes appended.
     """
@@ -46,4 +46,6 @@ def app(xstats=None, ext=None, c=None, l=None, overload=None, link=None, more=b"
         data += attr(enum("TCA_DUALPI2_STATS_OVERLOAD"), pack("overload", **overload))
     if link is not None:
         data += attr(enum("TCA_DUALPI2_STATS_LINK"), pack("link", **link))
+    if qprotect is not None:
+        data += attr(enum("TCA_DUALPI2_STATS_QPROTECT"), pack("qprotect", **qprotect))
     return data + more

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check kernel=debug
 # suite: check kernel=plain -- -k module_of_the_kernel_is_told_from_ours
-"""dualpi2 doctor: each fault is made in a namespace, has to be named, and be gone once the command that the doctor
-gives was run. KTAP on stdout. Its rules without a kernel are in test_doctor_rules.py.
+"""dualpi2 doctor: each fault is made in a namespace, must be named, and must be gone after the command that the doctor
+suggests has run. KTAP on stdout. Its rules without a kernel are in test_doctor_rules.py.
 
-The doctor looks from the router of lib.Net; what is done to a fault is the doctor's own command, word by word.
+The doctor looks from the router of lib.Net; what repairs a fault is the doctor's command, unchanged.
 """
 
 import contextlib
@@ -45,7 +45,7 @@ def device_down_is_named_and_mended():
 def module_missing_is_named():
     net = shared_net()
     if run("modinfo -F filename sch_dualpi2", check=False).returncode == 0:
-        raise Skip("this kernel has a dualpi2 of its own installed")
+        raise Skip("this kernel has an in-tree dualpi2 installed")
     run("rmmod sch_dualpi2")
     try:
         expect_first(ask(net.rtr, watch=1), "no-module", "dualpi2-dkms")
@@ -59,7 +59,7 @@ def module_of_the_kernel_is_told_from_ours():
     net = shared_net()
     own = os.environ.get("DUALPI2_IN_TREE") or run("modinfo -F filename sch_dualpi2", check=False).stdout.strip()
     if not own:
-        raise Skip("this kernel has no dualpi2 of its own; give DUALPI2_IN_TREE, which the kernel \"plain\" has")
+        raise Skip("this kernel has no in-tree dualpi2; give DUALPI2_IN_TREE, which the kernel \"plain\" has")
     for module in (own, None):
         run("rmmod sch_dualpi2", check=False)
         try:
@@ -75,7 +75,7 @@ def module_of_the_kernel_is_told_from_ours():
                 if module:
                     expect_first(found, "module-not-ours", "dualpi2-dkms")
                 else:
-                    expect_equal(found["verdict"], "healthy", f"with ours ({ids(found)})")
+                    expect_equal(found["verdict"], "healthy", f"with this module ({ids(found)})")
         finally:
             tc("qdisc del dev down root", net.rtr, check=False)
             if module:
@@ -95,8 +95,17 @@ def tc_without_the_plugin_is_named():
 def other_qdisc_is_named_and_replaced():
     net = shared_net()
     with qdisc(net, "fq_codel"):
-        first = expect_first(ask(net.rtr, watch=1), "no-dualpi2", "fq_codel", "root dualpi2")
-        expect_repaired(net, "no-dualpi2", first)
+        found = ask(net.rtr, watch=1)
+        expect_equal((found["verdict"], ids(found)), ("unknown", []), "without traffic")
+        expect("fq_codel" in found["doubts"][0], str(found["doubts"]))
+        with flowing(net, *L4S):
+            first = expect_first(ask(net.rtr), "no-dualpi2", "fq_codel", "dualpi2 up down --download RATE")
+        expect_equal((first["fixes"], first["condition"]), (False, "you know the rates of the link"))
+        run(["ip", "netns", "exec", net.rtr, DUALPI2, *first["command"].replace("RATE", "10mbit").split()[1:]])
+        try:
+            expect("no-dualpi2" not in ids(ask(net.rtr)), "still there")
+        finally:
+            run(["ip", "netns", "exec", net.rtr, DUALPI2, "down", "down"])
 
 
 @test("no-dualpi2")
@@ -121,7 +130,7 @@ def class_with_the_kernels_own_queue_is_given_a_dualpi2_if_it_is_known():
             first = expect_first(ask(net.rtr), "no-dualpi2", "htb 1:", "parent 1:10 dualpi2")
             tc("class add dev down parent 1:1 classid 1:20 htb rate 5mbit burst 1514 cburst 1514", net.rtr)
             other = expect_first(ask(net.rtr), "no-dualpi2", "tc -s class show dev down")
-            expect(not other["mends"], "which of the two?")
+            expect(not other["fixes"], "which of the two?")
             repair(first, net.rtr)
             time.sleep(1)
             found = ask(net.rtr)
@@ -133,19 +142,19 @@ def classes_of_a_prio_are_left_alone():
     net = shared_net()
     with qdisc(net, "handle 1: prio"):
         first = expect_first(ask(net.rtr, watch=1), "no-dualpi2", "prio 1:", "tc -s class show dev down")
-        expect(not first["mends"], "it would be removed")
+        expect(not first["fixes"], "it would be removed")
 
 
 @test("no-dualpi2")
 def cake_with_a_bandwidth_is_replaced_with_the_same():
     net = shared_net()
-    for words, want in (("", ""), ("docsis ingress", " overhead 18 mpu 64 noatm ingress"),
+    for args, want in (("", ""), ("docsis ingress", " overhead 18 mpu 64 noatm ingress"),
                         ("overhead -4 atm", " overhead -4 mpu 0 atm")):
-        with qdisc(net, f"cake bandwidth 10mbit {words}"):
+        with qdisc(net, f"cake bandwidth 10mbit {args}"):
             first = expect_first(ask(net.rtr, watch=1), "no-dualpi2", "cake")
-            expect_equal(first["command"], f"tc qdisc replace dev down root dualpi2 bandwidth 10mbit{want}", words)
+            expect_equal(first["command"], f"tc qdisc replace dev down root dualpi2 bandwidth 10mbit{want}", args)
             repair(first, net.rtr)
-            expect(want.replace("mpu 0 ", "") in tc("qdisc show dev down", net.rtr).stdout.replace("mpu 0 ", ""), words)
+            expect(want.replace("mpu 0 ", "") in tc("qdisc show dev down", net.rtr).stdout.replace("mpu 0 ", ""), args)
 
 
 @test("no-device")
@@ -159,7 +168,7 @@ def device_that_goes_away_meanwhile_is_named():
     time.sleep(1.5)
     run("ip link del d1", net.rtr)
     thread.join()
-    expect_first(answer[0], "no-device", "went away")
+    expect_first(answer[0], "no-device", "disappeared")
 
 
 @test("l4s-off")
@@ -195,26 +204,26 @@ def filter_to_the_classic_class_is_named_and_removed():
     with net.aqm(LINK) as q, flowing(net, *L4S):
         q.filter("protocol ip pref 7 flower ip_proto udp classid 10:3")
         first = expect_first(ask(net.rtr), "filter", "pref 7")
-        repair(first, net.rtr)
-        expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
+        expect_equal((first["level"], first["fixes"]), ("note", False), "it can be on purpose")
+        tc(f"filter del dev {q.dev} parent {q.handle} pref 7", net.rtr)
+        found = ask(net.rtr)
+        expect_equal((found["verdict"], found["notes"]), ("healthy", []), "after that")
 
 
-# Where the queue is
+# The bottleneck
 
 @test("no-queue")
 def unshaped_device_has_no_queue_and_gets_one():
     net = shared_net()
     with qdisc(net, "handle 10: dualpi2"), flowing(net, *L4S):
-        first = expect_first(ask(net.rtr), "no-queue", "dualpi2 up down --upload", "--replace")
-        expect_equal((first["mends"], first["condition"]), (False, "that is all the link carries"), "a guess")
+        first = expect_first(ask(net.rtr), "no-queue", "tc qdisc change dev down root handle 10: dualpi2 bandwidth")
+        expect_equal(first["fixes"], False, "a guess")
+        expect("is the rate of the link" in first["condition"], first["condition"])
         # 95 % of what these streams send, so that they have a queue now.
-        run(["ip", "netns", "exec", net.rtr, DUALPI2, *first["command"].split()[1:]])
-        try:
-            time.sleep(1)
-            found = ask(net.rtr)
-            expect_equal(found["verdict"], "healthy", f"after that ({ids(found)}, {found['doubts']})")
-        finally:
-            run(["ip", "netns", "exec", net.rtr, DUALPI2, "down", "down"])
+        run(["ip", "netns", "exec", net.rtr, *first["command"].split()])
+        time.sleep(1)
+        found = ask(net.rtr)
+        expect_equal(found["verdict"], "healthy", f"after that ({ids(found)}, {found['doubts']})")
 
 
 @test("shaper-elsewhere")
@@ -226,7 +235,8 @@ def shaper_below_a_vlan_is_named_and_given_a_dualpi2():
     try:
         with qdisc(net, "handle 5: dualpi2", "down.5"), \
              qdisc(net, "handle 1: tbf rate 10mbit burst 1600 limit 50000"), flowing(net, *to_vlan):
-            first = expect_first(ask(net.rtr, "down.5"), "shaper-elsewhere", "tbf 1: on down (below)", "parent 1:1")
+            first = expect_first(ask(net.rtr, "down.5"), "shaper-elsewhere", "tbf 1: on down (a lower device)",
+                                 "parent 1:1")
             repair(first, net.rtr)
             time.sleep(1)
             found = ask(net.rtr, "down.5")
@@ -254,7 +264,8 @@ neigh add 10.2.0.1 lladdr 02:00:00:00:02:01 nud permanent dev br0
             tc("class add dev down parent 1: classid 1:10 htb rate 10mbit burst 1514 cburst 1514", net.rtr)
             tc("qdisc add dev down parent 1:10 handle 20: fq_codel", net.rtr)
             with flowing(net, *L4S):
-                first = expect_first(ask(net.rtr, "br0"), "shaper-elsewhere", "htb 1: on down (below)", "parent 1:10")
+                first = expect_first(ask(net.rtr, "br0"), "shaper-elsewhere", "htb 1: on down (a lower device)",
+                                     "parent 1:10")
                 repair(first, net.rtr)
                 expect("shaper-elsewhere" not in ids(ask(net.rtr, "br0")), "still there")
 
@@ -264,7 +275,7 @@ def shaper_on_the_ifb_that_receives_is_named():
     net = shared_net()
     with ifb(net, "handle 1: tbf rate 10mbit burst 1600 limit 50000"), qdisc(net, "handle 5: dualpi2"), \
          flowing(net, *L4S):
-        first = expect_first(ask(net.rtr), "shaper-elsewhere", "tbf 1: on ifb7 (beside)")
+        first = expect_first(ask(net.rtr), "shaper-elsewhere", "tbf 1: on ifb7 (another device)")
         repair(first, net.rtr)
         expect("shaper-elsewhere" not in ids(ask(net.rtr)), "still there")
 
@@ -301,26 +312,30 @@ neigh add 10.9.0.2 lladdr 02:00:00:00:09:02 nud permanent dev d9
 def burst_of_htb_is_named_and_mended():
     net = shared_net()
     with qdisc(net, "handle 1: htb default 10"):
-        tc("class add dev down parent 1: classid 1:10 htb rate 10mbit burst 64k cburst 64k prio 3 quantum 3000",
-           net.rtr)
+        tc("class add dev down parent 1: classid 1:10 htb rate 10mbit burst 64k cburst 64k prio 3 quantum 3000 "
+           "overhead 18 mpu 64", net.rtr)
         tc("qdisc add dev down parent 1:10 handle 10: dualpi2", net.rtr)
         with flowing(net, *L4S):
-            first = expect_first(ask(net.rtr), "parent-burst", "52.4ms", "burst 1514 cburst 1514 prio 3 quantum 3000")
+            first = expect_first(ask(net.rtr), "parent-burst", "52.4ms",
+                                 "burst 1514 cburst 1514 prio 3 quantum 3000 overhead 18 mpu 64")
             repair(first, net.rtr)
             found = ask(net.rtr)
             expect_equal(found["verdict"], "healthy", f"after that ({ids(found)})")
             shown = tc("class show dev down", net.rtr).stdout
             # Less what the kernel's ticks round off.
-            expect(re.search(r"prio 3 rate 10Mbit ceil 10Mbit burst 151[0-4]b cburst 151[0-4]b", shown), shown)
+            expect(re.search(r"prio 3 rate 10Mbit overhead 18 (mpu 64 )?ceil 10Mbit .*burst 151[0-4]b cburst 151[0-4]b",
+                             shown), shown)
 
 
 @test("parent-burst")
 def burst_of_tbf_is_named_and_mended():
     net = shared_net()
-    with qdisc(net, "handle 1: tbf rate 10mbit burst 50000 limit 100000"):
+    with qdisc(net, "handle 1: tbf rate 10mbit burst 50000 limit 100000 peakrate 100mbit "
+               "minburst 1600 overhead 18 mpu 64"):
         tc("qdisc add dev down parent 1:1 handle 10: dualpi2", net.rtr)
         with flowing(net, *L4S):
-            first = expect_first(ask(net.rtr), "parent-burst", "40.0ms", "tbf rate 10mbit burst 1514")
+            first = expect_first(ask(net.rtr), "parent-burst", "40.0ms", "tbf rate 10mbit burst 1514",
+                                 "overhead 18 mpu 64 peakrate 100mbit minburst 1")
             repair(first, net.rtr)
             time.sleep(1)
             expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
@@ -376,7 +391,7 @@ def packets_without_an_ip_header_are_named():
     net = shared_net()
     with net.aqm(LINK), mpls(net):
         first = expect_first(ask(net.rtr), "unparsed", "MPLS")
-        expect(not first["mends"], "no cure is known here")
+        expect(not first["fixes"], "no fix is known here")
 
 
 @contextlib.contextmanager
@@ -424,14 +439,14 @@ def sending(sock, send, pps):
 # The command itself
 
 @test("doctor")
-def text_is_one_line_with_the_command():
+def text_is_a_line_with_the_command_below_it():
     net = shared_net()
     with net.aqm(LINK, l4s=0), flowing(net, *L4S):
         done = run(f"ip netns exec {net.rtr} {DUALPI2} doctor down --watch 2s", check=False)
         expect_equal((done.returncode, done.stderr), (1, ""))
-        expect_equal(done.stdout.count("\n"), 1, done.stdout)
-        expect(done.stdout.startswith("l4s-off: down: ") and "mend it: tc qdisc change dev down parent 1:10 handle 10: "
-               "dualpi2 l4s" in done.stdout, done.stdout)
+        expect_equal(done.stdout.count("\n"), 2, done.stdout)
+        expect(done.stdout.startswith("fault l4s-off down: ") and "\n  fix: tc qdisc change dev down parent 1:10 "
+               "handle 10: dualpi2 l4s\n" in done.stdout, done.stdout)
         done = run(f"ip netns exec {net.rtr} {DUALPI2} doctor down --watch 2 -v", check=False)
         for kind in ("no-device", "no-module", "l4s-off", "no-queue", "bleached", "parent-burst"):
             expect(f" {kind} " in done.stdout, f"{kind} is not listed: {done.stdout}")
@@ -440,24 +455,89 @@ def text_is_one_line_with_the_command():
 @test("doctor")
 def usage_and_missing_rights_are_one_line():
     net = shared_net()
-    for words, code in (("--watch 0 down", 2), ("", 2)):
-        done = run(f"ip netns exec {net.rtr} {DUALPI2} doctor {words}", check=False)
-        expect_equal(done.returncode, code, words)
+    for args, code in (("--watch 0 down", 2), ("--fix", 2), ("--whatch 2 down", 2)):
+        done = run(f"ip netns exec {net.rtr} {DUALPI2} doctor {args}", check=False)
+        expect_equal((done.returncode, done.stdout, done.stderr.count("\n")), (code, "", 1), args)
     done = run(["setpriv", "--reuid=65534", "--clear-groups", DUALPI2, "doctor", "lo"], check=False)
     expect_equal((done.returncode, done.stdout), (3, ""))
     expect("sudo dualpi2 doctor lo" in done.stderr and done.stderr.count("\n") == 1, done.stderr)
 
 
 @test("doctor")
+def fix_runs_one_command_and_checks_again():
+    net = shared_net()
+    command = f"ip netns exec {net.rtr} {DUALPI2} doctor down --watch 2 --fix"
+    with net.aqm(LINK, l4s=0), flowing(net, *L4S):
+        done = run(command, check=False)
+        expect_equal((done.returncode, done.stderr.count("\n")), (1, 1), "nobody to ask: " + done.stderr)
+        expect("no_l4s" in tc("qdisc show dev down", net.rtr).stdout, "changed without a confirmation")
+        done = run(command + " --yes", check=False)
+        expect_equal((done.returncode, done.stderr), (0, ""), done.stdout)
+        lines = done.stdout.split("\n")
+        expect(lines[2].startswith("run: tc qdisc change dev down ") and lines[3] == "fixed l4s-off down" and
+               lines[4].startswith("healthy down: "), done.stdout)
+
+
+@test("doctor -n")
+def netns_is_checked_and_fixed_from_outside():
+    net = shared_net()
+    words = f"{DUALPI2} doctor down --watch 2 -n {net.rtr}"
+    with net.aqm(LINK, l4s=0), flowing(net, *L4S):
+        done = run(words, check=False)
+        command = [line for line in done.stdout.split("\n") if line.startswith("  fix: ")][0].removeprefix("  fix: ")
+        expect(command.startswith(f"ip netns exec {net.rtr} tc qdisc change dev down "), done.stdout)
+        done = run(words + " --fix --yes", check=False)
+        expect_equal((done.returncode, done.stderr), (0, ""), done.stdout)
+        expect(f"\nrun: {command}\nfixed l4s-off down\nhealthy down: " in done.stdout, done.stdout)
+    done = run(f"{DUALPI2} doctor down -n nowhere", check=False)
+    expect_equal((done.returncode, done.stderr), (3, "dualpi2 doctor: there is no network namespace nowhere; "
+                                                     "`ip netns` lists them\n"))
+
+
+@test("doctor")
+def devices_with_dualpi2_or_a_default_route_are_checked_without_a_name():
+    net = shared_net()
+    for device in ("d2", "d3"):
+        run(f"ip link add {device} type dummy", net.rtr)
+        run(f"ip link set {device} up", net.rtr)
+    try:
+        run("ip route add default dev d2", net.rtr)
+        with ifb(net, "handle 10: dualpi2 bandwidth 10mbit ingress"), qdisc(net, "handle 10: dualpi2"):
+            done = run(f"ip netns exec {net.rtr} {DUALPI2} doctor -j --watch 1", check=False)
+            found = json.loads(done.stdout)
+            expect_equal([one["device"] for one in found], ["d2", "down", "up"], "devices")
+            expect_equal(done.returncode, 1, "the worst: d2 has no queue")
+            expect_equal([ids(one)[:1] for one in found], [["no-dualpi2"], [], []], "findings")
+    finally:
+        for device in ("d2", "d3"):
+            run(f"ip link del {device}", net.rtr)
+
+
+@test("l4s-off")
+def what_up_made_is_repaired_by_set():
+    net = shared_net()
+    run(f"ip netns exec {net.rtr} {DUALPI2} up down --upload 10mbit --link docsis -- no_l4s target 20ms")
+    try:
+        with flowing(net, *L4S):
+            first = expect_first(ask(net.rtr), "l4s-off", "dualpi2 set down -- l4s")
+            run(["ip", "netns", "exec", net.rtr, DUALPI2, *first["command"].split()[1:]])
+            expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
+        shown = tc("qdisc show dev down", net.rtr).stdout
+        expect("overhead 18" in shown and "target 20ms" in shown, "lost: " + shown)
+    finally:
+        run(f"ip netns exec {net.rtr} {DUALPI2} down down")
+
+
+@test("doctor")
 def nothing_is_changed_or_sent():
     net = shared_net()
     with net.aqm(LINK):
-        shown = [run(words, net.rtr).stdout for words in ("ip -d link", "tc qdisc show", "nft list ruleset")]
+        shown = [run(command, net.rtr).stdout for command in ("ip -d link", "tc qdisc show", "nft list ruleset")]
         counts = [net_counts(net)]
         ask(net.rtr)
         counts.append(net_counts(net))
         expect_equal(counts[1], counts[0], "packets of the devices")
-        after = [run(words, net.rtr).stdout for words in ("ip -d link", "tc qdisc show", "nft list ruleset")]
+        after = [run(command, net.rtr).stdout for command in ("ip -d link", "tc qdisc show", "nft list ruleset")]
         expect_equal(after, shown, "devices, qdiscs and rules")
 
 

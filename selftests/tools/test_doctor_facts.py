@@ -72,7 +72,7 @@ def filter_takes_every_syn_and_some_of_the_rest():
             (0x0800, ipv4(flags=0x02, offset=1), False), (0x0800, ipv4(proto=17), False),
             (0x86dd, ipv6(flags=0x02), True), (0x86dd, ipv6(flags=0x10), False), (0x0806, bytes(28), False)):
         equal(bool(interpret(code, protocol, data, 5)), taken, f"{protocol:x} {data.hex()}")
-        assert interpret(code, protocol, data, 16), "the eighth packet is not taken"
+        assert interpret(code, protocol, data, 16), "the filter rejects the eighth packet"
     equal([packets.one_in(rate) for rate in (0, 3000, 3001, 100000)], [1, 1, 2, 64])
 
 
@@ -165,9 +165,9 @@ def iptables_is_blamed_for_the_ecn_field_alone():
     def rules(variant, tables):
         asked = []
 
-        def output(words):
-            asked.append(words)
-            return (f"iptables v1.8.9 ({variant})" if words[1] == "-V" else text), 0
+        def output(command):
+            asked.append(command)
+            return (f"iptables v1.8.9 ({variant})" if command[1] == "-V" else text), 0
         with unittest.mock.patch.object(probe, "_output", output), \
              unittest.mock.patch.object(probe, "_read", lambda path: tables if "ip_tables" in path else ""):
             return [rule["command"] for rule in probe._iptables() if rule["where"] == "iptables"], asked
@@ -188,12 +188,12 @@ def commands_are_quoted_for_the_shell():
             return [{"kind": "u32", "pref": 7, "actions": [{"kind": "pedit", "ecn": True}]}] if (
                 parent == net.TC_CLSACT_INGRESS) else []
 
-    with unittest.mock.patch.object(probe, "_output", lambda words: ("", None)):
+    with unittest.mock.patch.object(probe, "_output", lambda command: ("", None)):
         rule, = probe.rewriters({3: {"ifindex": 3, "name": "e;reboot"}}, Asker())
     equal(rule["command"], "tc filter del dev 'e;reboot' ingress pref 7")
     listed = json.dumps({"nftables": [{"rule": {"family": "ip", "table": "a b", "chain": "c", "handle": 3, "expr": [
         {"mangle": {"key": {"payload": {"protocol": "ip", "field": "ecn"}}, "value": 0}}]}}]})
-    with unittest.mock.patch.object(probe, "_output", lambda words: (listed, 0)):
+    with unittest.mock.patch.object(probe, "_output", lambda command: (listed, 0)):
         equal(probe._nft()[0]["command"], "nft delete rule ip 'a b' c handle 3")
 
 
@@ -205,11 +205,11 @@ def link_layer_of_cake_is_kept():
         found_options = {names[name]: struct.pack("=i", value) for name, value in given.items()}
         return found_options if raw is None else {**found_options, net.CAKE_RAW: bytes(4)}
 
-    for given, words in (({"overhead": 18, "mpu": 64, "atm": 0, "ingress": 0}, " overhead 18 mpu 64 noatm"),
+    for given, args in (({"overhead": 18, "mpu": 64, "atm": 0, "ingress": 0}, " overhead 18 mpu 64 noatm"),
                          ({"overhead": -4, "mpu": 0, "atm": 1, "ingress": 1}, " overhead -4 mpu 0 atm ingress"),
                          ({"overhead": 30, "mpu": 0, "atm": 2}, " overhead 30 mpu 0 ptm"),
                          ({"raw": 1, "overhead": 0, "atm": 0}, ""), ({"raw": 1, "ingress": 1}, " ingress")):
-        equal(net._cake_words(options(**given)), words)
+        equal(net._cake_options(options(**given)), args)
 
 
 class FakeAsker:
@@ -269,13 +269,13 @@ def leaf_is_where_the_packets_are_or_unknown():
 
 # The command
 
-def run(facts, *words):
+def run(facts, *args):
     """(code, output) of the doctor on these facts."""
     out, err = io.StringIO(), io.StringIO()
     patch = unittest.mock.patch.object
     with patch(probe, "facts", lambda *_: facts), patch(net, "is_root", lambda: True), \
          redirect_stdout(out), redirect_stderr(err):
-        code = doctor.main(["eth0", *words])
+        code = doctor.main(["eth0", *args])
     equal(err.getvalue(), "")
     return code, out.getvalue()
 
@@ -283,11 +283,12 @@ def run(facts, *words):
 @test
 def exit_code_tells_fault_from_doubt():
     equal(run(healthy())[0], 0)
-    equal(run(classic_only(healthy()))[0], 1)
-    idle = nothing_waits(healthy())
+    idle, faulty = nothing_waits(healthy()), healthy()
+    faulty["up"] = False
     equal(run(idle)[0], 3)
-    for facts in (healthy(), classic_only(healthy()), idle):
-        equal(run(facts)[1].count("\n"), 1)
+    equal(run(faulty)[0], 1)
+    for facts, lines in ((healthy(), 1), (classic_only(healthy()), 2), (idle, 1), (faulty, 2)):
+        equal(run(facts)[1].count("\n"), lines)
         equal(json.loads(run(facts, "--json")[1])["verdict"], rules.diagnose(facts).verdict())
         equal(json.loads(run(facts, "--json", "-v")[1])["facts"]["device"], "eth0")
         assert run(facts, "-v")[1].count("\n") > len(rules.RULES)
@@ -296,7 +297,7 @@ def exit_code_tells_fault_from_doubt():
 @test
 def what_goes_wrong_is_no_verdict():
     patch = unittest.mock.patch.object
-    for error, words in ((OSError(5, "Input/output error"), "Input/output error"),
+    for error, text in ((OSError(5, "Input/output error"), "Input/output error"),
                          (PermissionError(1, "no"), "outside of the container"),
                          (FileNotFoundError(2, "No such file", "/proc/x"), "/proc/x")):
         def fail(*_, error=error):
@@ -306,7 +307,7 @@ def what_goes_wrong_is_no_verdict():
              redirect_stderr(err):
             equal(doctor.main(["eth0"]), 3, str(error))
         equal((out.getvalue(), err.getvalue().count("\n")), ("", 1))
-        assert words in err.getvalue(), err.getvalue()
+        assert text in err.getvalue(), err.getvalue()
 
 
 @test

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check kernel=debug
+# suite: check kernel=6.1 -- -k flows_offloaded
+# suite: long kernel=5.10,6.12,7.2 -- -k flows_offloaded
 """dualpi2 doctor: faults of link layers, of endpoints and of what is between them, and healthy links.
 
 See test_doctor.py. KTAP on stdout.
@@ -8,14 +10,71 @@ See test_doctor.py. KTAP on stdout.
 
 import contextlib
 import fcntl
+import json
 import os
 import struct
 import subprocess
 import threading
 import time
 
-from lib_doctor import CLASSIC, L4S, LINK, ask, expect_first, flowing, ids, ifb, qdisc, repair
-from lib import Skip, expect, expect_equal, in_netns, main, note, run, shared_net, tc, test
+from lib_doctor import CLASSIC, L4S, LINK, ask, expect_first, flowing, ids, ifb, notes, qdisc, repair
+from lib import ECT1, Net, Skip, Stream, expect, expect_equal, in_netns, main, note, run, shared_net, tc, test
+
+
+# Flow offloading
+
+OFFLOADS = """\
+table inet fast {
+flowtable flows { hook ingress priority 0; devices = { up, down }; }
+chain forward { type filter hook forward priority 0; meta l4proto udp flow add @flows; }
+}
+"""
+
+
+@test("flow-offload")
+def flows_offloaded_past_the_qdisc_are_named():
+    """The rule says of each kind of device what this kernel does: do packets of an offloaded flow pass its dualpi2?"""
+    with Net() as net:
+        tried = run("nft -f -", net.rtr, stdin=OFFLOADS, check=False)
+        if tried.returncode:
+            expect("Could not process rule" in tried.stderr, tried.stderr)
+            raise Skip("this kernel has no nft_flow_offload")
+        run("nft delete table inet fast", net.rtr)
+        net.vlan(5)
+        offloaded(net, "down", "10.2.0.1")
+        offloaded(net, "down.5", "10.3.0.1")
+        run("ip -batch -", net.rtr, stdin="link add br0 address 02:00:00:00:02:02 type bridge\n"
+            "link set br0 up\naddr flush dev down\nlink set dev down master br0\naddr add 10.2.0.2/24 dev br0\n"
+            "neigh add 10.2.0.1 lladdr 02:00:00:00:02:01 nud permanent dev br0\n")
+        time.sleep(35)      # until the bridge forwards
+        run("ping -c 1 -W 1 10.2.0.1", net.rtr)
+        offloaded(net, "br0", "10.2.0.1")
+
+
+def offloaded(net, device, to):
+    """An offloaded flow to this address; the doctor names the offloading if it bypasses the device's dualpi2."""
+    flow = Stream("l", ecn=ECT1, bps=4e6, dst=to)
+    with qdisc(net, "handle 10: dualpi2", device):
+        run("nft -f -", net.rtr, stdin=OFFLOADS)
+        try:
+            with flowing(net, flow):
+                before = sent(net, device)
+                found = ask(net.rtr, device)
+                passed = sent(net, device) - before
+                bypassed = passed < 100
+                note(f"{device}: {passed} packets passed its dualpi2, {ids(found)}")
+                expect_equal(ids(found)[:1] == ["flow-offload"], bypassed, f"named on {device}")
+                if bypassed:
+                    repair(found["findings"][0], net.rtr)
+                    before = sent(net, device)
+                    expect("flow-offload" not in ids(ask(net.rtr, device)), "still there")
+                    expect(sent(net, device) - before > 500, "the flow still bypasses it")
+        finally:
+            run("nft delete table inet fast", net.rtr)
+
+
+def sent(net, device):
+    return json.loads(tc(f"-s -j qdisc show dev {device} root", net.rtr).stdout)[0]["packets"]
 
 
 # Link layers
@@ -39,7 +98,7 @@ def shaper_on_a_ppp_link_without_overhead_is_named_and_mended():
     with ppp(net):
         with qdisc(net, "handle 10: dualpi2 bandwidth 10mbit", "ppp0"):
             first = expect_first(ask(net.rtr, "ppp0", 1), "pppoe-overhead", "PPP", "pppoe-ptm")
-            expect_equal(first["condition"], "it is PPPoE")
+            expect_equal(first["condition"], "the link is PPPoE")
             repair(first, net.rtr)
             expect_equal(ids(ask(net.rtr, "ppp0", 1)), [], "after that")
 
@@ -67,8 +126,8 @@ def classic_senders_alone_are_named():
     net = shared_net()
     with net.aqm(LINK), flowing(net, *CLASSIC):
         found = ask(net.rtr)
-        expect_first(found, "no-ect1", "Not-ECT", "tcp_ecn=3")
-        expect_equal(ids(found), ["no-ect1"], "findings")
+        expect_first(found, "no-ect1", "Not-ECT", "nothing to change on this device")
+        expect_equal((found["verdict"], ids(found), notes(found)), ("healthy", [], ["no-ect1"]))
 
 
 def nft(netns, table, hook, rule, priority=0):
@@ -88,7 +147,7 @@ def nft_rule_that_bleaches_is_named_and_removed():
     bleach(net, "counter\nip ecn set not-ect")
     try:
         with net.aqm(LINK), flowing(net, *L4S):
-            first = expect_first(ask(net.rtr), "bleached", "nft ip mangle forward", "comes to up as ECT(1)",
+            first = expect_first(ask(net.rtr), "bleached", "nft ip mangle forward", "arrives on up as ECT(1)",
                                  "leaves down as Not-ECT")
             repair(first, net.rtr)
             expect_equal(ask(net.rtr)["verdict"], "healthy", "after that")
@@ -124,15 +183,15 @@ def washing_of_the_dscp_is_not_taken_for_bleaching():
     net = shared_net()
     tc("qdisc add dev up clsact", net.rtr)
     try:
-        for protocol, words in (("ip", "ip tos set 0 retain 0xfc"), ("ipv6", "ip6 traffic_class set 0 retain 0xfc")):
-            tc(f"filter add dev up ingress protocol {protocol} matchall action pedit ex munge {words}", net.rtr)
+        for protocol, munge in (("ip", "ip tos set 0 retain 0xfc"), ("ipv6", "ip6 traffic_class set 0 retain 0xfc")):
+            tc(f"filter add dev up ingress protocol {protocol} matchall action pedit ex munge {munge}", net.rtr)
         bleach(net, "ip ecn set not-ect")
         with net.aqm(LINK), flowing(net, *L4S):
             first = expect_first(ask(net.rtr), "bleached", "nft ip mangle forward")
             tc("filter add dev up ingress protocol ip pref 9 matchall action pedit ex munge ip tos set 0 retain 0xff "
                "pipe action csum ip", net.rtr)
             both = expect_first(ask(net.rtr), "bleached", "2 rules", "nft -a list ruleset", "tc at up ingress")
-            expect(not both["mends"], "which of them?")
+            expect(not both["fixes"], "which of them?")
             tc("filter del dev up ingress pref 9", net.rtr)
             repair(first, net.rtr)
             expect_equal(ask(net.rtr)["verdict"], "healthy", "with the DSCP washed")
@@ -176,10 +235,10 @@ def endpoints(net, tcp_ecn_snd, tcp_ecn_rcv):
             run(f"sysctl -w net.ipv4.tcp_ecn={value}", netns)
 
 
-def in_background(netns, words):
+def in_background(netns, command):
     """A program in a namespace."""
     with in_netns(netns):
-        return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 @contextlib.contextmanager
@@ -234,8 +293,8 @@ def handshake_of_rfc_3168_is_named_and_mended():
         if run(first["command"], net.snd, check=False).returncode or run(first["command"], net.rcv).returncode:
             raise Skip("this kernel has no AccECN")
         found = ask_from_the_start(net, "down", "cubic")
-        expect_equal(ids(found), ["no-ect1"], "CUBIC with AccECN")
-        expect("agreed on AccECN" in found["findings"][0]["verdict"], str(found["findings"]))
+        expect_equal((ids(found), notes(found)), ([], ["no-ect1"]), "CUBIC with AccECN")
+        expect("negotiated AccECN" in found["notes"][0]["verdict"], str(found["notes"]))
 
 
 @test("no-accecn")
@@ -245,8 +304,9 @@ def server_without_accecn_is_named_and_mended():
         run("sysctl -w net.ipv4.tcp_ecn=0", net.rcv)
         first = expect_first(ask_from_the_start(net, "down", "cubic"), "no-accecn",
                              "10.2.0.1 answers AccECN with no ECN")
+        expect_equal((first["host"], first["fixes"]), ("10.2.0.1", False))
         run(first["command"], net.rcv)
-        expect_equal(ids(ask_from_the_start(net, "down", "cubic")), ["no-ect1"], "CUBIC with AccECN")
+        expect_equal(notes(ask_from_the_start(net, "down", "cubic")), ["no-ect1"], "CUBIC with AccECN")
 
 
 @test("bleached")
@@ -255,8 +315,9 @@ def bleaching_before_this_host_is_told_by_the_handshake():
     nft(net.snd, "b", "postrouting", "ip ecn set not-ect", 10)
     try:
         with net.aqm(LINK), endpoints(net, 3, 3):
-            first = expect_first(ask_from_the_start(net, "down", "cubic"), "bleached", "agreed on AccECN", "before up")
-            expect(not first["mends"], "it cannot be mended here")
+            first = expect_first(ask_from_the_start(net, "down", "cubic"), "bleached", "negotiated AccECN",
+                                 "upstream of up")
+            expect(not first["fixes"], "the fix is on another host")
     finally:
         run("nft delete table ip b", net.snd)
 
@@ -274,7 +335,7 @@ def healthy_and_classic(net, device):
         time.sleep(3)
         found = ask(net.rtr, device, 4)
         note(f"{found['findings']}")
-        expect_equal(ids(found), ["no-ect1"], "CUBIC alone")
+        expect_equal((ids(found), notes(found)), ([], ["no-ect1"]), "CUBIC alone")
     found = ask(net.rtr, device, 2)
     expect_equal((found["verdict"], ids(found)), ("unknown", []), "an idle link")
     expect("start a transfer" in found["doubts"][0], str(found["doubts"]))

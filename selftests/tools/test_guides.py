@@ -1,182 +1,368 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check kernel=debug tree=top
 # suite: check kernel=6.1 -- -k guide_vpn_xfrm
+# suite: long kernel=5.10 tree=top
 """The commands of docs/guides, run as they stand there. KTAP on stdout.
 
-In a guide each block of commands (```sh) follows a comment that says what becomes of it:
+Each guide is one test: all its blocks of commands (```sh), from top to bottom, in one network namespace with the
+devices and addresses of a reader's machine (lib_guides.Machine) and nothing else. Comments before a block:
 
-    <!-- test: NAME -->         the scene of this name runs it, in a network namespace with the guide's device names;
-                                all blocks of one name one after the other, in the same one
-    <!-- not run: REASON -->    it cannot be; the number of these is printed
+    <!-- test: NAME -->         the step of this name runs the block, and measures or checks more
+    <!-- not run: REASON -->    it cannot be run; the number of these is printed
+    (none)                      it is run
 
-What must hold stands in the guide, too. A line "# -> TEXT" in a block: the commands since the last such line have
-printed a line with this text. A ```text block right after it: the commands have printed these lines, in this order.
-"..." stands for anything, and runs of blanks are all alike.
+A block prints what the next ```text block shows, from the first to the last line, and nothing if there is none before
+the next block or heading. "..." stands for anything in a line, and alone for any number of lines; runs of blanks are
+all alike.
 
-A block without a comment, a name without a scene and a scene without a block are failures. Not here: whether the
-sentences of the guides are true, but for what the scenes check besides.
+At its end a guide has undone what it did. A block with `tc qdisc change` leaves all qdiscs and classes in place.
+Traffic that a guide asks the reader for is made by the steps. Other documents: no `tc qdisc change` without a handle,
+and the rates of all examples are those of docs/guides/rates.md.
 """
 
-import contextlib
-import json
+import glob
 import os
 import re
-import socket
-import struct
 import time
 
-from lib_guides import (GUIDES, NQB, Play, Router, SCENES, all_blocks, blocks_of, devices, flowing, load, options,
-                        programs, scene)
+from lib_guides import GUIDES, ROOT, STEPS, TABLE_LENGTH, Machine, all_blocks, blocks_of, comment_in, execute, \
+    flowing, guide, leaves, load, options, part, programs, read, step
 import lib
-from lib import (CE, ECT0, ECT1, NOT_ECT, Failure, Skip, Stream, Traffic, attr, expect, expect_between, expect_equal,
-                 in_netns, main, note, run, tc, test)
+import lib_guides_flent  # noqa: F401
+import lib_guides_vpn  # noqa: F401
+from lib import ECT0, ECT1, NOT_ECT, Failure, Skip, Stream, Traffic, expect, expect_between, expect_equal, main, note, \
+    run, tc, test
+
+DOCUMENTS = sorted(glob.glob(os.path.join(ROOT, "*.md")) + glob.glob(os.path.join(ROOT, "docs/**/*.md"), recursive=True)
+                   + glob.glob(os.path.join(ROOT, "packaging/**/*.md"), recursive=True)
+                   + glob.glob(os.path.join(ROOT, "tools/share/*.8"))
+                   + glob.glob(os.path.join(ROOT, "iproute2-patch/man/man8/*.8"))
+                   + glob.glob(os.path.join(ROOT, "extra/*/*.8")))
+# The links of the examples in docs/guides/rates.md, kbit/s: download and upload as measured.
+LINKS = ((100000, 20000), (50000, 10000))
+UNITS = {"": 1, "kbit": 1, "mbit": 1000}
 
 
-# The convention itself
+# The documents
 
-@test("every block is spoken for")
+@test("every block can be run")
 def guides_blocks_all_have_a_test_or_a_reason():
     found = all_blocks()
-    expect(len(GUIDES) == 4 and len(found) > 20, f"{len(GUIDES)} guides, {len(found)} blocks")
+    expect(len(GUIDES) >= 8 and len(found) > 60, f"{len(GUIDES)} guides, {len(found)} blocks")
     for block in found:
-        expect(block.name or block.reason, f"{block}: no comment says which test runs it, or why none can")
-        expect(not block.name or block.name in SCENES, f"{block}: there is no scene {block.name}")
-    for name in SCENES:
-        expect(any(block.name == name for block in found), f"scene {name} has no block")
+        expect(not block.name or block.name in STEPS, f"{block}: there is no step {block.name}")
+        for line in block.commands:
+            expect(not comment_in(line) or line.startswith("#!"), f"{block}: a comment, which an interactive zsh runs: "
+                                                                  f"{line}")
+    for name in STEPS:
+        expect(any(block.name == name for block in found), f"step {name} has no block")
     left_out = [block for block in found if block.reason]
     note(f"{len(found) - len(left_out)} blocks are run, {len(left_out)} are not:")
     for block in left_out:
         note(f"{block}: {block.reason}")
-    expect(len(left_out) <= 4, f"{len(left_out)} blocks are not run")
+    expect(len(left_out) <= 12, f"{len(left_out)} blocks are not run")
 
 
 @test("links")
 def guides_links_lead_to_files():
     for path in GUIDES:
-        with open(path, encoding="utf-8") as file:
-            for target in re.findall(r"\]\((?!https?:)([^)#]+)", file.read()):
-                expect(os.path.exists(os.path.join(os.path.dirname(path), target)),
-                       f"{os.path.basename(path)}: {target} is not there")
+        for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", read(path)):
+            there = os.path.join(os.path.dirname(path), target) if target else path
+            expect(os.path.exists(there), f"{os.path.basename(path)}: {target} is not there")
+            expect(not anchor or anchor in anchors(there), f"{os.path.basename(path)}: {target}#{anchor} is not there")
 
 
-def refused(text, *words):
-    """A guide with this text must fail, and say these words."""
+def headings(path):
+    return re.findall(r"^##+ (.*)$", re.sub(r"^```.*?^```$", "", read(path), flags=re.M | re.S), flags=re.M)
+
+
+def anchors(path):
+    return [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings(path)]
+
+
+@test("form")
+def guides_have_contents_and_say_run_as_root_once():
+    for path in GUIDES:
+        name, text = os.path.basename(path), read(path)
+        top = re.findall(r"^## .*$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), flags=re.M)
+        expect(("Contents: [" in text) == (len(top) > TABLE_LENGTH), f"{name}: {len(top)} sections, contents or not")
+        if "```sh" in text:
+            expect_equal(len(re.findall(r"\b[Rr]un\s+(?:all|the)\s+commands\s+as\s+root", text)), 1,
+                         f"{name}: times that it says to run as root")
+
+
+def changes_without_handle(text):
+    """Each `tc qdisc change` of a device in a document that does not name the handle."""
+    plain = re.sub(r"\\f[BIRP]|^\.[A-Z]+ +|\\(?=[-\n])", "", text, flags=re.M)
+    lines = re.sub(r"\\?\n[ \t]+", " ", plain).splitlines()
+    return [line for line in lines for command in re.findall(r"qdisc change[^|;`]*\bdev\b[^|;`]*", line)
+            if " handle " not in command and "would delete" not in line]
+
+
+@test("qdisc change")
+def documents_name_the_handle_in_every_change():
+    for bad in ("tc qdisc change dev eth0 root dualpi2 no_nqb", "`tc qdisc change dev x parent 1:1 dualpi2`",
+                ".B # tc qdisc change dev eth0 root dualpi2 \\\n.B nqb 45"):
+        expect(changes_without_handle(bad), f"accepted: {bad}")
+    expect(not changes_without_handle("tc qdisc change dev eth0 root handle d50: dualpi2\nuse `tc qdisc change`"), "?")
+    found = [f"{os.path.relpath(path, ROOT)}: {line}" for path in DOCUMENTS
+             for line in changes_without_handle(read(path))]
+    expect(not found, "tc qdisc change without handle: " + "; ".join(found))
+
+
+def wrong_rates(text):
+    """Pairs of --download and --upload, and of sqm's options, that the table of docs/guides/rates.md does not allow."""
+    text = text.replace("\\-", "-")
+    pairs = re.findall(r"--download (\d+)(\w*) --upload (\d+)(\w*)", text)
+    pairs += [(*pair[2:], *pair[:2]) for pair in re.findall(r"--upload (\d+)(\w*) --download (\d+)(\w*)", text)]
+    pairs += [(down, "", up, "") for down, up in re.findall(r"\.download=(\d+).*?\.upload=(\d+)", text)]
+    found = []
+    for down, unit_down, up, unit_up in pairs:
+        download, upload = int(down) * UNITS[unit_down], int(up) * UNITS[unit_up]
+        if not any(0.8 * most[0] <= download <= 0.9 * most[0] and 0.8 * most[1] <= upload <= 0.95 * most[1]
+                   for most in LINKS):
+            found.append(f"{down}{unit_down} and {up}{unit_up}")
+    return found
+
+
+@test("rates")
+def documents_use_the_rates_of_the_table():
+    expect_equal(wrong_rates("dualpi2 up x --download 90mbit --upload 9500kbit --upload 19mbit --download 90mbit "
+                             "download=1 .download=95000 && .upload=19000; \\-\\-download 100mbit \\-\\-upload 20mbit"),
+                 ["90mbit and 9500kbit", "100mbit and 20mbit", "95000 and 19000"])
+    found = [f"{os.path.relpath(path, ROOT)}: {pair}" for path in DOCUMENTS if os.path.basename(path) != "vpn.md"
+             for pair in wrong_rates(read(path))]
+    expect(not found, "rates that docs/guides/rates.md does not have: " + "; ".join(found))
+
+
+# The convention itself
+
+def refused(text, *expected):
+    """A guide with this text must fail, and say what is expected."""
     with programs() as directory:
         try:
-            blocks = blocks_of(text, "x.md")
-            play = Play(blocks, directory)
-            while play.left:
-                play(None)
+            for block in blocks_of(text, "x.md"):
+                execute(block, None, directory)
         except Failure as failure:
-            for word in words:
-                expect(word in str(failure), f"{word!r} is not in: {failure}")
+            for one in expected:
+                expect(one in str(failure), f"{one!r} is not in: {failure}")
             return
     raise Failure(f"not refused: {text!r}")
 
 
 @test("a guide that is wrong")
 def guides_wrong_ones_fail():
-    block = "<!-- test: x -->\n```sh\n{}\n```\n"
-    refused(block.format("echo 1\nfalse\necho 2"), "x.md:2", "code 1")
+    block = "```sh\n{}\n```\n"
+    refused(block.format("echo 1\nfalse\necho 2"), "x.md:1", "code 1")
     refused(block.format("echo $missing_one"), "missing_one")
-    refused(block.format("echo one\n# -> two"), "'two'")
-    refused(block.format("echo one\n# -> one\necho two\n# -> one"), "'one'")
-    refused(block.format("echo a b") + "```text\na ... c\n```\n", "'a ... c'")
-    refused(block.format("echo a; echo b") + "```text\nb\na\n```\n", "'a'")
+    refused(block.format("echo one"), "nothing", "one")
+    refused(block.format("echo one\necho two") + "```text\none\n```\n", "two")
+    refused(block.format("echo one\necho two") + "\nWords.\n\n```text\n...\none\n```\n", "two")
+    refused(block.format("echo a b") + "```text\na ... c\n```\n", "a ... c")
+    refused(block.format("echo a; echo b") + "```text\nb\na\n```\n", "b\na")
+    refused("```text\na\n```\n", "output without commands")
     refused("```sh\necho\n", "no end")
+    expect(comment_in("ls # all") and comment_in("# -> all") and not comment_in("echo ${a##*/} $#"), "comments")
     found = blocks_of("<!-- test: x -->\n\n```sh\necho\n```\n\nWords.\n\n```sh\necho\n```\n<!-- not run: y -->\n"
-                      "```sh\n```\nWords\n```text\nno\n```\n", "x.md")
+                      "```sh\n```\n## Words\n", "x.md")
     expect_equal([(one.name, one.reason, one.shown) for one in found],
                  [("x", None, []), (None, None, []), (None, "y", [])])
 
 
 @test("a guide that is right")
 def guides_right_one_passes():
-    text = ("<!-- test: x -->\n```sh\necho a   b 17\n# -> a b ...7\necho c\n```\n\n```text\nb ...\nc\n```\n"
-            "<!-- test: x -->\n```sh\ncat <<EOF\nseen\nEOF\n```\n")
+    text = ("```sh\necho a   b 17\necho c\n```\nWords.\n\n```text\na b ...7\nc\n```\n"
+            "<!-- test: x -->\n```sh\ncat <<EOF\nseen\n\n1\n2\nEOF\n```\n```text\nseen\n...\n2\n```\n")
     with programs() as directory:
-        play = Play(blocks_of(text, "x.md"), directory)
-        expect_equal((play(None), play(None)), ("a b 17\nc\n", "seen\n"))
+        expect_equal([execute(block, None, directory) for block in blocks_of(text, "x.md")],
+                     ["a b 17\nc\n", "seen\n\n1\n2\n"])
+
+
+@test("a guide that does harm")
+def guides_that_lose_qdiscs_fail():
+    def follow(text):
+        for block in blocks_of(text, "x.md"):
+            machine.run(block)
+
+    with programs() as directory, Machine(directory) as machine:
+        follow("```sh\ntc qdisc replace dev eth0 root handle 1: htb\n"
+               "tc class add dev eth0 parent 1: classid 1:1 htb rate 1mbit\n```\n")
+        try:
+            follow("```sh\ntc qdisc change dev eth0 root dualpi2 no_nqb\n```\n")
+        except Failure as failure:
+            note(str(failure)[:200])
+        else:
+            raise Failure("`tc qdisc change` without handle passes")
+        refused("```sh\ntc qdisc change dev lo root handle 9: dualpi2 no_nqb\n```\n", "code 2")
+
+
+# Rates
+
+LINK = {"overhead": 18, "mpu": 64}
+
+
+def expect_link(machine, download, upload):
+    """Both directions have these rates, and the link layer of the guide."""
+    for dev, rate in (("eth0", upload), ("dp2-eth0", download)):
+        found = options(machine.rtr, dev)
+        expect_equal({name: found.get(name) for name in ("bandwidth", *LINK)},
+                     {"bandwidth": rate * 125000, **LINK}, dev)
+
+
+def average(printed):
+    """Of ping, ms."""
+    return float(re.search(r"= [\d.]+/([\d.]+)/", printed).group(1))
+
+
+@step("rates-idle")
+def rates_idle(machine, block):
+    machine.idle_ms = average(machine.run(block))
+
+
+@step("rates-load")
+def rates_load(machine, block):
+    with flowing(machine, *load(19), warmup=3):
+        expect_between(average(machine.run(block)) - machine.idle_ms, 10, 25, "ms more than idle")
+
+
+@step("rates-change")
+def rates_change(machine, block):
+    machine.run(block)
+    expect_link(machine, 85, 19)
 
 
 # Home router
 
-@scene("home-up")
-def home_up(play):
-    with Router() as net:
-        before = tc("qdisc show", net.rtr).stdout, run("ip -br link", net.rtr).stdout
-        play(net.rtr)
-        for dev, rate in (("eth0", 19), ("dp2-eth0", 90)):
-            expect_equal(options(net.rtr, dev)["bandwidth"], rate * 125000, dev)
-            where, dst = (net, "10.2.0.1") if dev == "eth0" else (net.back(), "10.1.0.1")
-            found = Traffic(where, 8, load(rate, dst=dst), 3).wait()
-            expect_between(found["l"].delay_us["p99"], 0, 2000, f"{dev}: P99 of L4S, us")
-            expect_between(found["c"].delay_us["mean"], 10000, 20000, f"{dev}: Classic, us")
-        with flowing(net, *load(19)):
-            play(net.rtr)       # doctor
-        play(net.rtr)           # the counters
-        play(net.rtr)           # another rate
-        expect_equal(options(net.rtr, "dp2-eth0")["bandwidth"], 85 * 125000)
-        play(net.rtr)           # down
-        expect_equal((tc("qdisc show", net.rtr).stdout, run("ip -br link", net.rtr).stdout), before)
+@step("home-up")
+def home_up(machine, block):
+    machine.run(block)
+    expect_link(machine, 90, 19)
+    for dev, rate in (("eth0", 19), ("dp2-eth0", 90)):
+        where, dst = (machine, "10.2.0.1") if dev == "eth0" else (machine.back(), "10.1.0.1")
+        found = Traffic(where, 8, load(rate, dst=dst), 3).wait()
+        expect_between(found["l"].delay_us["p99"], 0, 2000, f"{dev}: P99 of L4S, us")
+        expect_between(found["c"].delay_us["mean"], 10000, 20000, f"{dev}: Classic, us")
 
 
-@scene("home-dsl")
-def home_dsl(play):
-    with devices("ppp0") as (here, _):
-        before = tc("qdisc show", here).stdout
-        play(here)
-        expect_equal(tc("qdisc show", here).stdout, before, "after --dry-run")
+@step("home-doctor")
+def home_doctor(machine, block):
+    with flowing(machine, *load(19)):
+        machine.run(block)
 
 
-@scene("home-options")
-def home_options(play):
-    with devices("eth0") as (here, _):
-        play(here)
-        expect_equal(options(here, "eth0")["nqb"], [45, 46])
-        play(here)
-        expect_equal((options(here, "eth0")["burst-max"], options(here, "eth0")["nqb"]), (8000, [45]))
+@step("home-statistics")
+def home_statistics(machine, block):
+    with flowing(machine.back(), *load(90, dst="10.1.0.1")):
+        machine.run(block)
 
 
-@scene("home-host")
-def home_host(play):
+@step("home-rate")
+def home_rate(machine, block):
+    time.sleep(1)       # until the queue is empty
+    before = lib.stats(machine.rtr, "dp2-eth0", "d50:")
+    machine.run(block)
+    expect_link(machine, 85, 19)
+    expect_equal(lib.stats(machine.rtr, "dp2-eth0", "d50:")["drops"], before["drops"], "packets dropped by the change")
+
+
+@step("home-nqb")
+def home_nqb(machine, block):
+    machine.run(block)
+    expect_link(machine, 85, 19)
+    expect_equal(options(machine.rtr, "dp2-eth0")["nqb"], [45, 46])
+
+
+@step("home-burst")
+def home_burst(machine, block):
+    machine.run(block)
+    expect_link(machine, 85, 19)
+    found = options(machine.rtr, "dp2-eth0")
+    expect_equal((found["burst-max"], found["nqb"]), (8000, [45, 46]))
+
+
+@step("home-down")
+def home_down(machine, block):
+    machine.run(block)
+    expect_equal(tc("qdisc show dev eth0", machine.rtr).stdout.count("dualpi2"), 0, "dualpi2 after down")
+
+
+@step("home-dsl")
+def home_dsl(machine, block):
+    before = machine.state()
+    machine.run(block)
+    expect_equal(machine.state(), before, "after --dry-run")
+
+
+@step("home-ppp")
+def home_ppp(machine, block):
+    machine.run(block)
+    env = ["ip", "netns", "exec", machine.rtr, "env", f"PATH={machine.directory}:{os.environ['PATH']}"]
+    run([*env, "PPP_IFACE=ppp1", "/etc/ppp/ip-up.d/dualpi2"])
+    expect("dualpi2" not in tc("qdisc show dev ppp0", machine.rtr).stdout, "done for another device")
+    run([*env, "PPP_IFACE=ppp0", "/etc/ppp/ip-up.d/dualpi2"])
+    expect_equal(options(machine.rtr, "ppp0")["bandwidth"], 9500000 // 8)
+
+
+@step("home-host")
+def home_host(machine, block):
     if not os.path.exists("/proc/sys/net/ipv4/tcp_ecn_option"):
         raise Skip("this kernel has no AccECN")
-    with devices("eth0") as (here, _):
-        play(here)
+    expect_equal(run("sysctl -n net.ipv4.tcp_ecn", machine.snd).stdout.strip(), "2", "the default of tcp_ecn")
+    try:
+        machine.run(block, machine.snd)
+    finally:
+        os.unlink("/etc/sysctl.d/90-accecn.conf")
+
+
+# From cake
+
+@step("cake-replace")
+def cake_replace(machine, block):
+    machine.run(block)
+    expect_link(machine, 90, 19)
+
+
+@step("cake-autorate")
+def cake_autorate(machine, block):
+    path = os.path.join(machine.directory, "guide", "cake-autorate.sh")
+    with open(path, "w", encoding="ascii") as file:
+        file.write('tc qdisc change root dev "${interface[${direction}]}" cake bandwidth "${rate}Kbit" 2> /dev/null\n'
+                   "printf 'qdisc change root dev %s cake bandwidth %s\\n' eth0 1000Kbit\n")
+    expect_equal(machine.run(block), "2\n", "commands that were changed")
+    expect_equal(len(changes_without_handle(read(path))), 0, "commands without a handle")
+
+
+@step("cake-hook")
+def cake_hook(machine, block):
+    machine.run(block)
+    expect_equal(options(machine.rtr, "dp2-eth0")["bandwidth"], 90 * 125000, "the other direction")
+
+
+# Troubleshooting
+
+@step("trouble-load")
+def trouble_load(machine, block):
+    with flowing(machine, *load(19)):
+        machine.run(block)
 
 
 # ISP edge
 
-SUBSCRIBERS = 200
-
-
-@scene("isp-htb")
-def isp_htb(play):
-    with Router() as net:
-        for netns, dev in ((net.rtr, "eth0"), (net.rcv, "eth0")):
-            run(f"ip addr add 100.64.0.{1 if netns == net.rtr else 2}/16 dev {dev}", netns)
-        for host in (11, 12):
-            run(f"ip addr add 100.64.0.{host}/16 dev eth0", net.rcv)
-            run(f"ip neigh add 100.64.0.{host} lladdr 02:00:00:00:02:01 nud permanent dev eth0", net.rtr)
-        before = kmalloc_4k()
-        play(net.rtr)           # the script
-        leaves = [one for one in json.loads(tc("-json qdisc show dev eth0", net.rtr).stdout)
-                  if one["kind"] == "dualpi2"]
-        expect_equal((len(leaves), len({one["handle"] for one in leaves})), (SUBSCRIBERS, SUBSCRIBERS), "leaves")
-        # A kernel with sanitizers frees late, and says so late.
-        if before is not None and not lib.user_mode_linux():
-            expect_between(kmalloc_4k() - before, SUBSCRIBERS * 0.9, SUBSCRIBERS * 1.3, "allocations of 4 kB")
-        streams = [Stream(f"{kind}{host}", ecn=ecn, bps=bps, jitter=1, dst=f"100.64.0.{host}", count=None)
-                   for host in (11, 12) for kind, ecn, bps in (("l", ECT1, 20e6), ("c", NOT_ECT, 32e6))]
-        result = Traffic(net, 5, streams, 1).wait()
-        for host in (11, 12):
-            bits = sum(result[f"{kind}{host}"].received for kind in "lc") * 1000 * 8 / 4
-            expect_between(bits / 50e6, 0.98, 1.02, f"subscriber {host}: part of the rate sold")
-            expect(result[f"l{host}"].delay_us["p99"] < 2000, f"L P99 {result[f'l{host}'].delay_us['p99']} us")
-        play(net.rtr)           # what is seen of one
-        play(net.rtr)           # another rate
-        play(net.rtr)           # metrics
+@step("isp-htb")
+def isp_htb(machine, block):
+    before = kmalloc_4k()
+    machine.run(block)
+    expect_equal(len({one["handle"] for one in leaves(machine.rtr)}), 200, "leaves")
+    # A kernel with sanitizers frees memory late, and counts it late.
+    if before is not None and not lib.user_mode_linux():
+        expect_between(kmalloc_4k() - before, 180, 260, "allocations of 4 kB")
+    streams = [Stream(f"{kind}{host}", ecn=ecn, bps=bps, jitter=1, dst=f"100.64.0.{host}", count=None)
+               for host in (11, 12) for kind, ecn, bps in (("l", ECT1, 20e6), ("c", NOT_ECT, 32e6))]
+    result = Traffic(machine, 5, streams, 1).wait()
+    for host in (11, 12):
+        bits = sum(result[f"{kind}{host}"].received for kind in "lc") * 1000 * 8 / 4
+        expect_between(bits / 50e6, 0.98, 1.02, f"subscriber {host}: part of the rate sold")
+        expect(result[f"l{host}"].delay_us["p99"] < 2000, f"L P99 {result[f'l{host}'].delay_us['p99']} us")
 
 
 def kmalloc_4k():
@@ -188,226 +374,185 @@ def kmalloc_4k():
         return None
 
 
-@scene("isp-device")
-def isp_device(play):
-    with devices("eth1") as (here, _):
-        for vid in range(101, 104):
-            run(f"ip link add link eth1 name eth1.{vid} type vlan id {vid}", here)
-            run(f"ip link set eth1.{vid} up", here)
-        play(here)
-        for vid in range(101, 104):
-            found = options(here, f"eth1.{vid}")
-            expect_equal((found["bandwidth"], found["overhead"]), (50_000_000 // 8, 42), f"eth1.{vid}")
+def arrived(machine, handle, dst, dscp=0, ecn=NOT_ECT):
+    """100 packets to an address: how many came to this leaf, how many were taken for NQB; and the traffic's result."""
+    before = lib.stats(machine.rtr, "eth0", handle)
+    found = Traffic(machine, 1, [Stream("one", dscp=dscp, ecn=ecn, pps=100, dst=dst)], 0).wait()["one"]
+    after = lib.stats(machine.rtr, "eth0", handle)
+    return (after["packets"] - before["packets"], after["link"]["nqb_arrived"] - before["link"]["nqb_arrived"], found)
 
 
-@scene("isp-policy")
-def isp_policy(play):
-    with Router(up="eth1") as net:
-        tc("qdisc add dev eth0 root handle 10: dualpi2 bandwidth 10mbit", net.rtr)
+@step("isp-observe")
+def isp_observe(machine, block):
+    with flowing(machine, *load(50, dst="100.64.0.11")):
+        machine.run(block)
 
-        def nqb_seen():
-            """Of 100 packets with DSCP 45: how many were taken for NQB, and how many lost the DSCP."""
-            before = lib.stats(net.rtr, "eth0", "10:")
-            found = Traffic(net, 1, [Stream("nqb", dscp=NQB, pps=100), Stream("l", dscp=NQB, ecn=ECT1, pps=100)],
-                            0).wait()
-            after = lib.stats(net.rtr, "eth0", "10:")
-            expect_equal((found["nqb"].lost, found["l"].lost), (0, 0), "packets lost")
-            ect1 = after["l"]["counters"]["arrived_ect1"] - before["l"]["counters"]["arrived_ect1"]
-            expect_between(ect1, 95, 101, "packets with ECT(1)")
-            return after["link"]["nqb_arrived"] - before["link"]["nqb_arrived"], found["nqb"].dscp_changed
 
-        expect_between(nqb_seen()[0], 95, 101, "packets taken for NQB before")
-        play(net.rtr)           # washed off at the border
-        nqb, changed = nqb_seen()
-        expect(not nqb and changed >= 95, f"{nqb} packets taken for NQB, {changed} without their DSCP")
-        tc("qdisc del dev eth1 clsact", net.rtr)
-        play(net.rtr)           # no_nqb
-        expect_equal(nqb_seen(), (0, 0), "packets taken for NQB, DSCPs changed")
-        play(net.rtr)           # overload
-        expect_equal(options(net.rtr, "eth0")["p-cmax"], 20)
+@step("isp-add")
+def isp_add(machine, block):
+    machine.run(block)
+    for dst in ("100.64.0.211", "2001:db8:211::1"):
+        expect_between(arrived(machine, "1d3:", dst)[0], 95, 101, f"packets of {dst}")
+
+
+@step("isp-rate")
+def isp_rate(machine, block):
+    before = lib.stats(machine.rtr, "eth0", "1d3:")
+    machine.run(block)
+    expect_equal(lib.stats(machine.rtr, "eth0", "1d3:")["packets"], before["packets"], "counters of the leaf")
+
+
+@step("isp-move")
+def isp_move(machine, block):
+    machine.run(block)
+    run("ip addr add 100.64.0.212/16 dev eth0", machine.rcv)
+    run("ip neigh add 100.64.0.212 lladdr 02:00:00:00:02:01 nud permanent dev eth0", machine.rtr)
+    expect_between(arrived(machine, "1d3:", "100.64.0.212")[0], 95, 101, "packets to the new address")
+    expect_equal(arrived(machine, "1d3:", "100.64.0.211")[0], 0, "packets to the old address")
+
+
+@step("isp-remove")
+def isp_remove(machine, block):
+    machine.run(block)
+    expect("10b" in tc("class show dev eth0", machine.rtr).stdout, "another subscriber is gone, too")
+
+
+@step("isp-batch-rest")
+def isp_batch_rest(machine, block):
+    machine.run(block)
+    expect_between(arrived(machine, "1d3:", "100.64.0.211")[0], 95, 101, "packets of the subscriber")
+
+
+@step("isp-names")
+def isp_names(machine, block):
+    with flowing(machine, *load(50, dst="100.64.0.11")):
+        printed = machine.run(block)
+    expect_equal(printed.count("subscriber-011"), 2, f"the one with traffic, first of all and alone: {printed}")
+    expect_equal(printed.count("subscriber-"), 6, "five subscribers and one")
+
+
+@step("isp-upstream")
+def isp_upstream(machine, block):
+    machine.run(block)
+    run("ip addr add 100.64.0.11/32 dev lo", machine.rcv)
+    before = lib.stats(machine.rtr, "eth1", "10b:")["packets"]
+    run("ping -q -c 20 -i 0.01 -I 100.64.0.11 10.1.0.1", machine.rcv, check=False)
+    expect_between(lib.stats(machine.rtr, "eth1", "10b:")["packets"] - before, 20, 22, "uploads")
+
+
+@step("isp-wash")
+def isp_wash(machine, block):
+    def nqb(dst, ecn):
+        _, taken, found = arrived(machine, "10b:", dst, dscp=45, ecn=ecn)
+        expect_equal(found.lost, 0, "packets lost")
+        return taken, found.dscp_changed, found.ecn[ecn]
+
+    hosts = ("100.64.0.11", "2001:db8:11::1")
+    for dst in hosts:
+        expect_between(nqb(dst, NOT_ECT)[0], 95, 101, f"{dst}: packets taken for NQB before")
+    machine.run(block)
+    for dst in hosts:
+        taken, changed, _ = nqb(dst, NOT_ECT)
+        expect(not taken and changed >= 95, f"{dst}: {taken} packets taken for NQB, {changed} without their DSCP")
+        expect_between(nqb(dst, ECT1)[2], 95, 101, f"{dst}: packets that keep ECT(1)")
+
+
+@step("isp-no-nqb")
+def isp_no_nqb(machine, block):
+    machine.run(block)
+    _, taken, found = arrived(machine, "10b:", "100.64.0.11", dscp=45)
+    expect_equal((taken, found.dscp_changed), (0, 0), "packets taken for NQB, DSCPs changed")
+
+
+@step("isp-overload")
+def isp_overload(machine, block):
+    machine.run(block)
+    expect_equal(sum(one["options"]["p-cmax"] == 20 for one in leaves(machine.rtr)), 200, "leaves with p_cmax 20 %")
+
+
+@step("isp-qprotect")
+def isp_qprotect(machine, block):
+    machine.run(block)
+    expect_equal(sum(one["options"]["qprotect"] == "tuple" for one in leaves(machine.rtr)), 200, "leaves with qprotect")
+
+
+@step("isp-map")
+def isp_map(machine, block):
+    machine.run(block)
+    expect_equal(tc("filter show dev eth0 parent 1:", machine.rtr).stdout, "", "filters")
+    for dst in ("100.64.0.11", "2001:db8:11::1"):
+        expect_between(arrived(machine, "10b:", dst)[0], 95, 101, f"packets of {dst}")
+
+
+@step("isp-device")
+def isp_device(machine, block):
+    machine.run(block)
+    for vid in range(101, 104):
+        found = options(machine.rtr, f"eth2.{vid}")
+        expect_equal((found["bandwidth"], found["overhead"]), (50_000_000 // 8, 42), f"eth2.{vid}")
+
+
+@step("isp-device-up")
+def isp_device_up(machine, block):
+    machine.run(block)
+    expect_equal(options(machine.rtr, "eth2.101")["bandwidth"], 50_000_000 // 8, "the other direction")
+    expect_equal(options(machine.rtr, "dp2-eth2.101")["bandwidth"], 10_000_000 // 8)
 
 
 # Data centre
 
-@scene("dc-root")
-def dc_root(play):
-    with devices("eth0") as (here, _):
-        play(here)
+@step("dc-mq")
+def dc_mq(machine, block):
+    machine.run(block)
+    found = leaves(machine.rtr)
+    expect_equal(sorted(one["parent"] for one in found), ["1:1", "1:2", "1:3", "1:4"])
+    for one in found:
+        expect_equal((one["options"]["limit"], one["options"]["target"]), (25000, 166), one["parent"])
 
 
-@scene("dc-mq")
-def dc_mq(play):
-    with devices("eth0", words="numtxqueues 4 numrxqueues 4") as (here, _):
-        play(here)
-        leaves = [one for one in json.loads(tc("-json qdisc show dev eth0", here).stdout) if one["kind"] == "dualpi2"]
-        expect_equal(sorted(one["parent"] for one in leaves), ["1:1", "1:2", "1:3", "1:4"])
-        for one in leaves:
-            expect_equal((one["options"]["limit"], one["options"]["target"]), (25000, 166), one["parent"])
+@step("dc-ect")
+def dc_ect(machine, block):
+    def queued(name):
+        return sum(lib.stats(machine.rtr, "eth0", one["handle"])[name]["enqueued"] for one in leaves(machine.rtr))
+
+    machine.run(block)
+    for one in leaves(machine.rtr):
+        expect_equal((one["options"]["limit"], one["options"]["target"]), (25000, 166), one["parent"])
+    before = queued("l"), queued("c")
+    Traffic(machine, 1, [Stream("dctcp", ecn=ECT0, bps=2e6)], 0).wait()
+    expect(queued("l") - before[0] > 200 and queued("c") == before[1], "ECT(0) is not in the L4S queue")
 
 
-@scene("dc-default")
-def dc_default(play):
-    # The setting is of the whole machine.
-    with open("/proc/sys/net/core/default_qdisc", encoding="ascii") as file:
-        before = file.read()
+@step("dc-verify")
+def dc_verify(machine, block):
+    with flowing(machine, Stream("dctcp", ecn=ECT0, bps=20e6)):
+        machine.run(block)
+
+
+@step("dc-default")
+def dc_default(machine, block):
+    # The setting is of the whole machine, and not there in other namespaces.
+    before = read("/proc/sys/net/core/default_qdisc")
     try:
-        play(None)
-        run("ip link add dpg0 type ifb")
-        run("ip link set dpg0 up")
-        expect("dualpi2" in tc("qdisc show dev dpg0").stdout, tc("qdisc show dev dpg0").stdout)
+        for name, kind in (("dpg0", "ifb"), ("dpg1", "ifb"), ("dpg2", "dummy")):
+            if name == "dpg1":
+                execute(block, None, machine.directory)
+            run(f"ip link add {name} type {kind}")
+            run(f"ip link set {name} up")
+        # One that was there, one that came afterwards, one without a queue.
+        found = [tc(f"qdisc show dev {name}").stdout.split()[1] for name in ("dpg0", "dpg1", "dpg2")]
+        expect_equal((found[0] == "dualpi2", *found[1:]), (False, "dualpi2", "noqueue"), "default qdiscs")
     finally:
-        run("ip link del dpg0", check=False)
+        for name in ("dpg0", "dpg1", "dpg2"):
+            run(f"ip link del {name}", check=False)
         with open("/proc/sys/net/core/default_qdisc", "w", encoding="ascii") as file:
             file.write(before)
 
 
-@scene("dc-ect")
-def dc_ect(play):
-    with Router() as net:
-        tc("qdisc add dev eth0 root handle 10: dualpi2 bandwidth 10mbit", net.rtr)
-        play(net.rtr)
-        Traffic(net, 1, [Stream("dctcp", ecn=ECT0, bps=2e6)], 0).wait()
-        st = lib.stats(net.rtr, "eth0", "10:")
-        expect(st["l"]["enqueued"] > 200 and not st["c"]["enqueued"], f"ECT(0): {st['l']}, {st['c']}")
-
-
-# VPN
-
-NESTED = lib.NLA_F_NESTED
-
-
-def lags(streams, run_):
-    """Of each packet that came, in a tunnel that numbers them as they were sent: how far it was behind the newest."""
-    sent = sorted((begin, delay) for one in streams for begin, delay, _ in run_[one.name].records)
-    order = sorted((begin + delay, number) for number, (begin, delay) in enumerate(sent) if delay is not None)
-    found, newest = [], -1
-    for _, number in order:
-        found.append(max(newest - number, 0))
-        newest = max(newest, number)
-    return found
-
-
-def wireguard(netns, name, **values):
-    """Ask for a WireGuard device, or set it up; its public key. There may be no wg(8)."""
-    private, port, peer = (values.get(key) for key in ("private", "port", "peer"))
-    body = struct.pack("BBH", 1 if values else 0, 1, 0) + attr(2, name.encode() + b"\0")
-    if values:
-        body += attr(3, private) + attr(6, struct.pack("H", port))
-    if peer:
-        key, address = peer
-        endpoint = struct.pack("=HH", socket.AF_INET, socket.htons(port)) + socket.inet_aton(address) + bytes(8)
-        allowed = attr(1, struct.pack("H", socket.AF_INET)) + attr(2, bytes(4)) + attr(3, b"\0")
-        one = attr(1, key) + attr(4, endpoint) + attr(9 | NESTED, attr(1 | NESTED, allowed))
-        body += attr(8 | NESTED, attr(1 | NESTED, one))
-    with lib.Socket(netns, lib.NETLINK_GENERIC) as sock:
-        family, _ = lib.genl_family(sock, "wireguard")
-        if values:
-            if error := sock.request(family, 0, body).error:
-                raise OSError(error, "wireguard")
-            return key if peer else None
-        return next(filter(None, (lib.attrs(data[4:]).get(4) for data in sock.dump(family, body))), None)
-
-
-@contextlib.contextmanager
-def tunnel():
-    """WireGuard from the router to the receiver, 10.9.0.1 behind it; the sender's packets for that go through it."""
-    with Router() as net:
-        ends = ((net.rtr, "10.2.0.1", 2), (net.rcv, "10.2.0.2", 1))
-        for netns, _, host in ends:
-            if run("ip link add wg0 type wireguard", netns, check=False).returncode:
-                raise Skip("this kernel has no WireGuard")
-            run(f"ip addr add 10.9.0.{host}/24 dev wg0", netns)
-            wireguard(netns, "wg0", private=bytes([host] * 31 + [64]), port=51820)
-            run("ip link set wg0 mtu 1440 up", netns)
-        keys = [wireguard(netns, "wg0") for netns, _, _ in ends]
-        for (netns, far, host), key in zip(ends, reversed(keys)):
-            wireguard(netns, "wg0", private=bytes([host] * 31 + [64]), port=51820, peer=(key, far))
-        run("ip route add 10.1.0.0/24 dev wg0", net.rcv, check=False)
-        # The handshake.
-        Traffic(net, 2, [Stream("first", pps=10, dst="10.9.0.1")], 0).wait()
-        yield net
-
-
-def through(net, mbit, seconds=8):
-    """Packets of both kinds, a little more than the link takes, through the tunnel; the Run and the lags."""
-    streams = [Stream(name, ecn=ecn, bps=mbit * 1e6 * part, size=1400, jitter=1, dst="10.9.0.1", trace=True)
-               for name, ecn, part in (("l", ECT1, 0.48), ("c", NOT_ECT, 0.48))]
-    found = Traffic(net, seconds, streams, 3).wait()
-    return found, lags(streams, found)
-
-
-@scene("vpn-order")
-def vpn_order(play):
-    with tunnel() as net:
-        play(net.rtr)
-        found, behind = through(net, 40)
-        share = {size: sum(1 for lag in behind if lag >= size) / len(behind) for size in (32, 64, 128)}
-        note(f"{len(behind)} packets, {max(behind)} behind at most; beyond a window of " +
-             ", ".join(f"{size}: {100 * part:.2f} %" for size, part in share.items()))
-        note(f"Classic: {found['c'].delay_us}")
-        # What the guide says.
-        expect_between(max(behind), 65, 127, "places late")
-        expect_between(share[32], 0.3, 0.5, "part of the packets that a window of 32 would drop")
-        expect_between(share[64], 0.02, 0.2, "part of the packets that a window of 64 would drop")
-        expect(found["c"].delay_us["mean"] - found["l"].delay_us["mean"] > 10000, "both kinds wait alike")
-        lost = sum(delay is None for kind in "lc" for _, delay, _ in found[kind].records)
-        dropped = sum(lib.stats(net.rtr, "eth0", "1:")[queue][f"dropped_{cause}"] for queue in "lc"
-                      for cause in lib.CAUSES)
-        expect_equal((lost, dropped > 0), (dropped, True), "packets lost, and dropped by dualpi2")
-        # A mark of the outer packet comes through.
-        expect(found["l"].ecn[CE] > 0 and not found["c"].ecn[CE], f"marks: {found['l'].ecn} {found['c'].ecn}")
-        # A mark from before the tunnel: what the outer packet says of it.
-        before = lib.stats(net.rtr, "eth0", "1:")
-        Traffic(net, 1, [Stream("ce", ecn=CE, pps=100, dst="10.9.0.1")], 0).wait()
-        after = lib.stats(net.rtr, "eth0", "1:")
-        ect0 = after["c"]["counters"]["arrived_ect0"] - before["c"]["counters"]["arrived_ect0"]
-        expect(ect0 > 90, f"packets that came to the tunnel with CE: {ect0} are ECT(0) outside")
-
-
-@scene("vpn-queue")
-def vpn_queue(play):
-    with tunnel() as net:
-        tc("qdisc add dev eth0 root handle 1: dualpi2 bandwidth 40mbit", net.rtr)
-        play(net.rtr)
-        found, behind = through(net, 40)
-        expect_equal(max(behind), 0, "packets behind")
-        expect(found["l"].ecn[CE] > 0, "ECT(1) is not marked in the Classic queue")
-        # ESP is filtered, too.
-        before = lib.stats(net.rtr, "eth0", "1:")
-        raw_packets(net, 20, socket.IPPROTO_ESP)
-        after = lib.stats(net.rtr, "eth0", "1:")
-        expect_equal([after[queue]["enqueued"] - before[queue]["enqueued"] for queue in "cl"], [20, 0], "ESP packets")
-
-
-def raw_packets(net, number, protocol):
-    """So many packets with ECT(1) of an IP protocol, from the sender to the receiver."""
-    with in_netns(net.snd), socket.socket(socket.AF_INET, socket.SOCK_RAW, protocol) as sock:
-        sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ECT1)
-        for _ in range(number):
-            sock.sendto(bytes(100), ("10.2.0.1", 0))
-    time.sleep(0.5)
-
-
-@scene("vpn-device")
-def vpn_device(play):
-    with tunnel() as net:
-        play(net.rtr)
-        found, _ = through(net, 38)
-        expect_between(found["l"].delay_us["p99"], 0, 2500, "P99 of L4S, us")
-        expect_between(found["c"].delay_us["mean"], 10000, 20000, "Classic, us")
-        # 60 bytes of the tunnel and 14 of Ethernet for each packet of 1386 bytes.
-        packets = found["l"].received + found["c"].received
-        expect_between(packets * (1386 + 74) * 8 / 5 / 38e6, 0.98, 1.005, "part of the rate that was given")
-        with flowing(net, *load(37, dst="10.9.0.1")):
-            play(net.rtr)       # doctor
-
-
-@scene("vpn-xfrm")
-def vpn_xfrm(play):
-    with devices("eth0") as (here, _):
-        if run("ip xfrm state", here, check=False).returncode:
-            raise Skip("this kernel has no IPsec")
-        play(here)
+for each_guide in GUIDES:
+    guide(os.path.basename(each_guide)[:-3])
+part("home-host", "home-router")
+part("vpn-xfrm", "vpn")
 
 
 if __name__ == "__main__":

@@ -30,6 +30,11 @@ STRUCTS = {
     "overload": "8 count total_ns start_ns duration_ns reports 4 now pad",
     "link": "8 drain_rate throttled nqb_arrived nqb_dropped 4 burst_ns ramp_min_ns ramp_max_ns limit_pkts "
             "nqb_limit_bytes target_ns",
+    "qprotect": "8 redirected redirected_bytes sanctions scored scored_shared alloc_failed "
+                "4 sanctioned buckets_used buckets score_max_us",
+    "qprotect_flow": "4 hash score_us redirected 1 sanctioned family protocol shared " +
+                     " ".join(f"{end}.{number}" for end in ("src", "dst") for number in range(16)) +
+                     " 2 sport dport",
     "ext_xstats": "4 magic size 8 " + " ".join(f"reserved.{number}" for number in range(32)) +
                   " unparsed filter_dropped gso_failed mark_failed reserved2.0 reserved2.1 "
                   "4 reserved3 prob_c prob_cl pad",
@@ -37,6 +42,7 @@ STRUCTS = {
 NUMBERS = {
     "TC_DUALPI2_EXT_XSTATS_OFFSET": 256, "TC_DUALPI2_EXT_XSTATS_MAGIC": 0x64703278, "TCA_DUALPI2_EXT": 0x0d50,
     "TCA_DUALPI2_STATS_C": 2, "TCA_DUALPI2_STATS_L": 3, "TCA_DUALPI2_STATS_OVERLOAD": 4, "TCA_DUALPI2_STATS_LINK": 5,
+    "TCA_DUALPI2_STATS_QPROTECT": 6, "TCA_DUALPI2_STATS_QPROTECT_FLOWS": 7,
     "TCA_DUALPI2_QUEUE_COUNTERS": 2, "TCA_DUALPI2_QUEUE_DELAY": 3, "TCA_DUALPI2_QUEUE_HIST": 4,
     "DUALPI2_CMD_OVERLOAD_BEGIN": 1, "DUALPI2_CMD_OVERLOAD_END": 2,
 }

@@ -4,10 +4,10 @@
 # suite: check kernel=debug -- --real
 #
 # test_qos.sh - tools/share/dualpi2.qos under busybox's shell, as sqm-scripts calls it. KTAP on stdout.
-# sqm-scripts itself is not here: the file beside the script stands in for what dualpi2.qos uses of it, so
-# this shows that the contract is kept as far as it is written down there.
+# sqm-scripts itself is not here: a mock below has the parts that dualpi2.qos uses, so
+# this shows that dualpi2.qos keeps the interface as far as the mock describes it.
 #
-# usage: test_qos.sh          with a tc that only writes down what it is asked; needs no privilege
+# usage: test_qos.sh          with a mock of tc that logs its arguments; needs no privilege
 #        test_qos.sh --real   with tc and the kernel, in network namespaces; needs root and dualpi2
 
 # shellcheck disable=SC2317 # most is called by name
@@ -23,7 +23,7 @@ trap 'ip netns del sqm-test 2>/dev/null; rm -rf "$work"' EXIT
 busybox=$(command -v busybox || ls /run/busybox 2>/dev/null)
 within=()
 
-# sqm-scripts' part: what it sets, which functions it has, and in which order it calls ours.
+# sqm-scripts' part: what it sets, which functions it has, and in which order it calls those of dualpi2.qos.
 mkdir "$work/sqm"
 cat >"$work/sqm/defaults.sh" <<'END'
 [ -z "$UPLINK" ] && UPLINK=2302
@@ -76,7 +76,12 @@ start() {
 	"${within[@]}" env SQM_LIB_DIR="$work/sqm" SQM_LOG="$work/sqm.log" IFACE=wan TC_BINARY="$(command -v tc)" \
 		IP_BINARY="$(command -v ip)" "$@" "$busybox" sh "$work/sqm/start"
 }
-said() { grep -qxF -e "$1" "$work/asked" || { echo "this was not asked: $1"; cat "$work/asked"; return 1; }; }
+said() {
+	grep -qxF -e "$1" "$work/asked" && return
+	echo "this was not asked: $1"
+	cat "$work/asked"
+	return 1
+}
 not_said() { ! grep -F -e "$1" "$work/asked"; }
 
 # Without a kernel
@@ -125,10 +130,10 @@ configured_qdisc() { # another one was chosen before
 refused() {
 	stand_in 2
 	! start UPLINK=20000 DOWNLINK=9000 || return
-	grep "^error: dualpi2 is refused on wan: install" "$work/sqm.log" && not_said "filter" || return
+	grep "^error: tc rejects dualpi2 on wan: install" "$work/sqm.log" && not_said "filter" || return
 	# Nothing may be led to a device without a shaper.
 	! start UPLINK=0 DOWNLINK=9000 || return
-	grep "^error: dualpi2 is refused on ifb4wan: install" "$work/sqm.log" && not_said "filter"
+	grep "^error: tc rejects dualpi2 on ifb4wan: install" "$work/sqm.log" && not_said "filter"
 }
 clean_posix() { # no bash, and nothing but functions when sourced
 	! grep -nE '\[\[|\blocal\b|function |<\(' "$QOS" && "$busybox" sh -n "$QOS"
@@ -143,7 +148,10 @@ begin() {
 options() { netns tc -j qdisc show dev "$1" | jq -c '.[] | select(.root) | [.kind, .options.bandwidth, .options.overhead, .options.mpu]'; }
 real_start() {
 	begin || return
-	start UPLINK=20000 DOWNLINK=100000 LINKLAYER=atm OVERHEAD=40 || { cat "$work/sqm.log"; return 1; }
+	start UPLINK=20000 DOWNLINK=100000 LINKLAYER=atm OVERHEAD=40 || {
+		cat "$work/sqm.log"
+		return 1
+	}
 	netns tc qdisc show
 	[ "$(options wan)" = '["dualpi2",2500000,40,0]' ] && [ "$(options ifb4wan)" = '["dualpi2",12500000,40,0]' ] &&
 		netns tc qdisc show dev ifb4wan | grep -w ingress && netns tc qdisc show dev wan | grep -w atm &&
@@ -153,21 +161,21 @@ real_traffic() { # an ECT(1) packet that comes in goes through the L4S queue of 
 	netns ip addr add 192.0.2.1/24 dev wan
 	netns ip neigh add 192.0.2.9 lladdr 02:00:00:00:00:09 dev wan
 	netns python3 - <<-'END'
-	import socket
-	frame = bytes.fromhex("ffffffffffff020000000009080045010020000040004011b6b9c0000209c000020100070007000c0000") + b"abcd"
-	with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock:
-	    sock.bind(("lan", 0))
-	    for _ in range(20):
-	        sock.send(frame)
+		import socket
+		frame = bytes.fromhex("ffffffffffff020000000009080045010020000040004011b6b9c0000209c000020100070007000c0000") + b"abcd"
+		with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sock:
+		    sock.bind(("lan", 0))
+		    for _ in range(20):
+		        sock.send(frame)
 	END
 	for _ in {1..20}; do
-		if netns tc -s class show dev ifb4wan | grep "^ arrived 20 .* ect1 20 " &&
-			netns tc -s class show dev ifb4wan | grep "enqueued 20 .* sent 20 "; then
+		if netns tc -s -d class show dev ifb4wan | grep "^ arrived 20 .* ect1 20 " &&
+			netns tc -s -d class show dev ifb4wan | grep "enqueued 20 .* sent 20 "; then
 			return
 		fi
 		sleep 0.1
 	done
-	netns tc -s class show dev ifb4wan
+	netns tc -s -d class show dev ifb4wan
 	false
 }
 real_stop() { # as sqm-scripts does
@@ -175,7 +183,7 @@ real_stop() { # as sqm-scripts does
 		[ "$(netns tc qdisc show | grep -vc noqueue)" = 0 ]
 }
 real_refused() { # tc without our options
-	! TC_LIB_DIR=/nonexistent start UPLINK=20000 DOWNLINK=9000 && grep "^error: dualpi2 is refused on wan: install" "$work/sqm.log"
+	! TC_LIB_DIR=/nonexistent start UPLINK=20000 DOWNLINK=9000 && grep "^error: tc rejects dualpi2 on wan: install" "$work/sqm.log"
 }
 
 if [ -z "$busybox" ]; then
@@ -186,7 +194,10 @@ fi
 plan
 if [ "${1-}" = --real ]; then
 	# In a test machine.
-	[ -e /sys/module/sch_dualpi2 ] || { [ -z "${DUALPI2_TRACE_PC-}" ] || insmod "$DUALPI2_TRACE_PC"; insmod "${DUALPI2_MODULE:?}"; } || exit 1
+	[ -e /sys/module/sch_dualpi2 ] || {
+		[ -z "${DUALPI2_TRACE_PC-}" ] || insmod "$DUALPI2_TRACE_PC"
+		insmod "${DUALPI2_MODULE:?}"
+	} || exit 1
 	within=(ip netns exec sqm-test)
 	check qos_sets_both_directions real_start
 	check qos_leads_what_comes_in_through_the_ifb real_traffic

@@ -20,7 +20,7 @@ from payload import HEADER, app, enum, queue
 from dualpi2 import Trouble
 from dualpi2.kernel import netlink, stats
 from dualpi2.kernel.qdisc import Kernel, Reports
-from dualpi2.top import report, screen
+from dualpi2.top import details, report
 from ktap import expect_equal as equal, main, test
 
 
@@ -52,7 +52,7 @@ def linux_own_shows_what_it_has():
     equal((found.level, found.xstats["credit"], found.probability("p_c")), ("basic", -3, None))
     # A later Linux may have a longer struct.
     equal(stats.Sample(app(xstats={"ecn_mark": 5}) + b"\1" * 8).xstats["ecn_mark"], 5)
-    assert "Linux's own" in report.missing(found)[0]
+    assert "in-tree dualpi2" in report.missing(found)[0]
     equal(stats.Sample(b"").level, "none")
 
 
@@ -78,7 +78,7 @@ def cut_payloads_never_fault():
                 link={"burst_ns": 1, "drain_rate": 1})
     for size in range(len(whole)):
         entry = watched([qdisc(whole[:size])], [qdisc(whole[:size])])[0]
-        screen.lines([entry], 80, 0, "")
+        details.lines([entry], 80, 0, "")
         json.dumps(report.as_json([entry], 0))
 
 
@@ -90,7 +90,7 @@ def lying_lengths_never_fault():
             changed = bytearray(whole)
             struct.pack_into("=H", changed, at, lie)
             entry = watched([qdisc(bytes(changed))], [qdisc(bytes(changed))])[0]
-            screen.lines([entry], 80, 0, "")
+            details.lines([entry], 80, 0, "")
             json.dumps(report.as_json([entry], 0))
 
 
@@ -319,9 +319,9 @@ class FakeSocket:
         return data, [], 0, None
 
 
-def message(kind=b"dualpi2", ifindex=1, handle=0x100000, late=0):
+def message(kind=b"dualpi2", ifindex=1, handle=0x100000, late=0, parent=ROOT):
     """RTM_NEWQDISC; late: of so many dumps before."""
-    return 36, 2, tc_message(app(), ifindex, handle, ROOT, kind, bytes=5, packets=6), late
+    return 36, 2, tc_message(app(), ifindex, handle, parent, kind, bytes=5, packets=6), late
 
 
 DONE = (3, 2, struct.pack("=i", 0))
@@ -343,6 +343,17 @@ def dump_lists_dualpi2_alone():
     equal([(one.device, netlink.handle_text(one.handle), netlink.handle_text(one.parent), one.bytes, one.packets)
            for one in found],
           [("lo", "10:", "root", 5, 6)])
+
+
+@test
+def dump_lists_a_dualpi2_mq_without_its_children():
+    """Their packets are in the sums of the root; children of mq, and of other devices, are listed."""
+    children = [message(handle=0, parent=0x100001 + queue) for queue in range(2)]
+    elsewhere = [message(handle=0, parent=0x200001), message(handle=0, parent=0x100001, ifindex=2)]
+    answer = kernel([*children, message(b"dualpi2_mq"), message(b"mq", handle=0x200000), *elsewhere], [DONE])
+    answer.name = {1: "lo", 2: "eth0"}.get
+    equal([(one.kind, one.device, netlink.handle_text(one.parent)) for one in answer.qdiscs()],
+          [("dualpi2_mq", "lo", "root"), ("dualpi2", "lo", "20:1"), ("dualpi2", "eth0", "10:1")])
 
 
 @test
@@ -376,7 +387,7 @@ def refusal_of_the_kernel_is_a_sentence():
     try:
         kernel([(2, 0, struct.pack("=i", -1))]).qdiscs()
     except Trouble as trouble:
-        assert "Operation not permitted; run it as root" in str(trouble), trouble
+        assert "Operation not permitted); run it as root" in str(trouble), trouble
         return
     raise AssertionError("no trouble")
 

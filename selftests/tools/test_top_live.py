@@ -1,22 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check kernel=debug tree=top
-"""dualpi2-top as a person uses it, with a real dualpi2 under traffic. KTAP on stdout.
+"""The interactive view of dualpi2-top with a real dualpi2 under traffic. KTAP on stdout.
 
-The view is driven and read through tmux, the metrics are checked by promtool and scraped by Prometheus through the
-node exporter: Debian's own, of the tree that scripts/root.sh makes as "top". Runs in a test machine, in virtual time.
+The view is driven and read through tmux of Debian, in the tree that scripts/root.sh makes as "top". Runs in a test
+machine, in virtual time.
 """
 
-import json
 import os
 import re
 import signal
-import subprocess
-import tempfile
 import time
 
-from lib_top_live import MIX, TOP, bottleneck, prepare, top, top_json
-from lib import ECT1, NOT_ECT, Stream, expect, expect_equal, main, note, run, shared_net, stats, tc, tc_stats, test
+from lib_top_live import MIX, TOP, bottleneck, prepare
+from lib import NOT_ECT, Stream, expect, expect_equal, main, note, run, shared_net, tc, test
 
 
 # The view
@@ -26,11 +23,11 @@ class Screen:
 
     serial = 0
 
-    def __init__(self, columns, lines, words="", before=""):
+    def __init__(self, columns, lines, args="", before=""):
         Screen.serial += 1
         self.name = f"top{Screen.serial}"
         self.columns, self.lines = columns, lines
-        self.command = f"{before} {TOP} {words}"
+        self.command = f"{before} {TOP} {args}"
 
     def __enter__(self):
         self.tmux("new-session", "-d", "-x", str(self.columns), "-y", str(self.lines), "bash --norc")
@@ -45,11 +42,11 @@ class Screen:
     def __exit__(self, *_):
         self.tmux("kill-server")
 
-    def tmux(self, verb, *words):
+    def tmux(self, verb, *args):
         """tmux for this session alone."""
         if verb == "new-session":
-            words = ("-s", self.name, *words)
-        return run(["tmux", "-u", "-L", self.name, verb, *words]).stdout
+            args = ("-s", self.name, *args)
+        return run(["tmux", "-u", "-L", self.name, verb, *args]).stdout
 
     def type(self, *keys):
         """Keys as tmux names them; what they bring about has come when this returns."""
@@ -67,7 +64,7 @@ class Screen:
         return self.tmux("capture-pane", "-p", "-t", self.name).split("\n")[:self.lines]
 
     def text(self):
-        """All of them as words with one blank between."""
+        """All of them in one line, with one blank between words."""
         return " ".join(" ".join(self.show()).split())
 
     def alternate(self):
@@ -81,9 +78,9 @@ class Screen:
         shown = self.show()
         expect("before" in shown and f"code {code}" in shown, f"not as before: {shown}")
         self.type("stty -a", "Enter")
-        words = self.text().replace(";", " ").split()
+        modes = self.text().replace(";", " ").split()
         for wanted in ("icanon", "echo", "isig"):
-            expect(wanted in words, f"the terminal's mode lacks {wanted}")
+            expect(wanted in modes, f"the terminal's mode lacks {wanted}")
 
     def top_pid(self):
         """The process that paints."""
@@ -111,20 +108,29 @@ def shows_everything(columns, lines):
             time.sleep(3)
             expect(screen.alternate(), "no picture")
             screen.type("p")
-            shown = screen.show()
-            for line in shown:
-                note("|" + line)
-                expect(len(line) <= columns, f"a line of {len(line)} columns: {line}")
-            expect_equal(len(shown), lines, "lines")
-            expect("every 1 s, 2 qdiscs" in shown[0], f"no heading: {shown[0]}")
-            words = whole_text(screen)
-            for wanted in ("down 10: in 1:10", "up 20: root", "L4S", "Classic", "marked", "drop ECT", "drop Not",
-                           "CE in", "P50", "P90", "P99", "P99.9", "max", "Mbit/s", "p_CL", "queued"):
-                expect(wanted in words, f"{wanted} is not shown: {words}")
-            expect(re.search(r"[▁▂▃▄▅▆▇]", words), "no sparkline")
-            expect(re.search(r"█", words), "no sparkline that reaches the top")
-            rates = [float(value) for value in re.findall(r"(?<!link )(?<![\d.])([\d.]+) Mbit/s", words)]
-            seen = [float(value) for value in re.findall(r"link ([\d.]+) Mbit/s", words)]
+            for keys in ((), ("Down", "Enter")):
+                for key in keys:
+                    screen.type(key)
+                shown = screen.show()
+                for line in shown:
+                    note("|" + line)
+                    expect(len(line) <= columns, f"a line of {len(line)} columns: {line}")
+                expect_equal(len(shown), lines, "lines")
+                expect("every 1 s, 2 qdiscs" in shown[0], f"no heading: {shown[0]}")
+                if not keys:
+                    idle, whole = shown[2:4]
+                    expect(re.match(r". down 10:", whole) and re.match(r". up 20:", idle), f"lines: {whole} {idle}")
+                    [rate] = map(float, re.findall(r"([\d.]+) Mbit/s", whole))
+                    expect(9 < rate < 10.5, "the rate in the table is not the link's 10 Mbit/s")
+                    expect("RATE" in shown[1] and "L4S P99" in shown[1], f"no columns: {shown[1]}")
+            text = whole_text(screen)
+            for wanted in ("down 10: in 1:10", "L4S", "Classic", "marked", "drop ECT", "drop Not", "CE in", "P50",
+                           "P90", "P99", "P99.9", "max", "Mbit/s", "p_CL", "queued"):
+                expect(wanted in text, f"{wanted} is not shown: {text}")
+            expect(re.search(r"[▁▂▃▄▅▆▇]", text), "no sparkline")
+            expect(re.search(r"█", text), "no sparkline that reaches the top")
+            rates = [float(value) for value in re.findall(r"(?<!link )(?<![\d.])([\d.]+) Mbit/s", text)]
+            seen = [float(value) for value in re.findall(r"link ([\d.]+) Mbit/s", text)]
             note(f"rates: {rates}, of the link as seen: {seen}")
             expect(len(seen) == 1 and 9 < seen[0] < 11, "the rate of the link was not seen")
             expect(len(rates) == 2 and 9 < sum(rates) < 10.5, "the rates of both queues are not the link's 10 Mbit/s")
@@ -167,15 +173,17 @@ def view_pauses_and_goes_on():
 @test("dualpi2-top, keys")
 def view_scrolls_by_keys_within_its_lines():
     with bottleneck() as (net, _), Screen(40, 12, f"--netns {net.rtr}") as screen:
+        screen.type("Enter")
         first = screen.show()
-        for key, place in (("Down", 2), ("Down", 3), ("Up", 2), ("NPage", 12), ("PPage", 2), ("Home", 1), ("Up", 1)):
+        for key, place in (("Down", 2), ("Down", 3), ("Up", 2), ("PPage", 1), ("Up", 1)):
             screen.type(key)
             expect(f" {place}-{place + 9}/" in screen.show()[-1], f"{key}: {screen.show()[-1]}")
         expect_equal(screen.show()[1:], first[1:], "back at the beginning")
-        screen.type("End")
-        last = screen.show()
-        begin, end, whole = map(int, re.search(r"(\d+)-(\d+)/(\d+)", last[-1]).groups())
-        expect_equal((end - begin, end), (9, whole), "the end")
+        for key in ("End", "NPage"):
+            screen.type(key)
+            last = screen.show()
+            begin, end, whole = map(int, re.search(r"(\d+)-(\d+)/(\d+)", last[-1]).groups())
+            expect_equal((end - begin, end), (9, whole), f"the end, {key}")
         screen.type("Down")
         expect_equal(screen.show()[1:], last[1:], "beyond the end")
 
@@ -183,11 +191,12 @@ def view_scrolls_by_keys_within_its_lines():
 @test("dualpi2-top, size")
 def view_follows_the_size_of_the_terminal():
     with bottleneck() as (net, _), Screen(80, 24, f"--netns {net.rtr}") as screen:
+        screen.type("Enter")
         expect("P99 over time" not in screen.text(), "wide form at 80 columns")
         screen.resize(200, 50)
         expect("P99 over time" in screen.text(), f"no wide form at 200 columns: {screen.text()}")
         screen.resize(30, 10)
-        expect("make the terminal 40 columns by 4 lines at least; it is 30 by 10" in screen.text(), screen.text())
+        expect("the terminal needs at least 40 columns and 4 lines; it is 30 by 10" in screen.text(), screen.text())
         screen.resize(3, 2)
         screen.resize(40, 4)
         expect("up 20: root" in screen.text(), screen.text())
@@ -213,7 +222,7 @@ def view_stopped_by_control_z_comes_back():
         expect(not screen.alternate(), "the terminal still shows the picture")
         screen.type("fg", "Enter")
         time.sleep(1.5)
-        expect("down 10: in 1:10" in screen.text(), screen.text())
+        expect("down 10:" in screen.text(), screen.text())
         screen.type("C-c")
         screen.expect_restored(130)
 
@@ -222,8 +231,8 @@ def view_stopped_by_control_z_comes_back():
 def view_tells_when_the_last_qdisc_is_gone_and_sees_a_new_one():
     net = shared_net()
     with Screen(40, 12, f"--netns {net.rtr} --interval 0.5") as screen:
-        words = screen.text()
-        expect("no dualpi2 in network namespace" in words and "tc qdisc add dev" in words, words)
+        text = screen.text()
+        expect("no dualpi2 in network namespace" in text and "tc qdisc add dev" in text, text)
         tc("qdisc add dev up root handle 20: dualpi2", net.rtr)
         time.sleep(1.5)
         expect("up 20: root" in screen.text(), screen.text())
@@ -238,8 +247,8 @@ def view_tells_when_the_last_qdisc_is_gone_and_sees_a_new_one():
 @test("dualpi2-top, terminals")
 def view_on_a_terminal_that_cannot_says_what_to_do():
     with bottleneck() as (net, _):
-        for kind, wanted in (("nosuch", "the terminal type 'nosuch' is unknown; set TERM"),
-                             ("dumb", "cannot be painted on")):
+        for kind, wanted in (("nosuch", "unknown terminal type 'nosuch'; set TERM"),
+                             ("dumb", "cannot move its cursor")):
             with Screen(80, 24, f"--netns {net.rtr}", f"TERM={kind}") as screen:
                 screen.type("echo code $?", "Enter")
                 expect(wanted in screen.text() and "code 2" in screen.text(), screen.text())
@@ -249,169 +258,110 @@ def view_on_a_terminal_that_cannot_says_what_to_do():
 def view_without_utf8_has_bars_of_ascii():
     with bottleneck(20, *MIX) as (net, q), Screen(80, 24, f"--netns {net.rtr}", "LC_ALL=C") as screen:
         time.sleep(3)
-        words = screen.text()
-        expect(words.isascii() and re.search(r"P99 0-[\d.]+[mu]s [.:=+*#@-]+ rate", words), words)
+        screen.type("Down")
+        screen.type("Enter")
+        text = screen.text()
+        expect(text.isascii() and re.search(r"P99 0-[\d.]+[mu]s [.:=+*#@-]+ rate", text), text)
         q.running.kill()
         q.running = None
         q.until_idle()
 
 
-# JSON
+# The table
 
-@test("dualpi2-top --once --json")
-def json_since_start_is_what_the_kernel_counted():
-    with bottleneck() as (net, q):
-        net.traffic(3, *MIX)
-        q.until_idle()
-        st = q.stats()
-        found = top_json(f"--netns {net.rtr} --once --since-start --json", None)
-        expect_equal(sorted(found), [("down", "10:"), ("up", "20:")], "qdiscs")
-        one = found["down", "10:"]
-        expect_equal((one["parent"], one["level"], one["missing"]), ("1:10", "full", []))
-        for key, name in (("c", "classic"), ("l", "l4s")):
-            got = one["queues"][name]
-            want = {field: st[key]["counters"][field] for field in got["counters"]}
-            expect_equal(got["counters"], want, name)
-            expect_equal(len(want), 29, "fields")
-            expect(want["forwarded"] > 100, f"{name}: no traffic")
-            histogram = got["histogram"]
-            expect_equal(histogram["packets"], list(st[key]["delay"]["hist"]), f"{name}: histogram")
-            expect_equal(sum(histogram["packets"]) + histogram["beyond"], want["forwarded"], f"{name}: its sum")
-            expect_equal(got["interval"]["delay"]["max_ns"], st[key]["delay"]["max_ns"], f"{name}: max")
-            expect_equal(got["interval"]["counters"]["forwarded"], want["forwarded"], f"{name}: since start")
-        expect_equal(one["total"]["packets"], st["packets"], "packets of the qdisc")
-        expect(abs(one["probability"]["p"] - st["p"]) < 0.05, "p'")
+def selected(screen):
+    """The line in reverse video."""
+    lines = screen.tmux("capture-pane", "-p", "-e", "-t", screen.name).split("\n")
+    [found] = [line for line in lines if re.search(r"\x1b\[(?:\d+;)*7[;m]", line)]
+    return " ".join(re.sub(r"\x1b\[[\d;]*m", "", found).split())
 
 
-@test("dualpi2-top --once --json", "tc -s")
-def json_percentiles_are_those_of_tc():
-    with bottleneck() as (net, q):
-        net.traffic(3, *MIX)
-        q.until_idle()
-        shown = json.dumps(tc_stats(net.rtr, "down"))
-        for queue in top_json(f"--netns {net.rtr} --since-start --json", None)["down", "10:"]["queues"].values():
-            delay = queue["interval"]["delay"]
-            for name in ("mean", "p50", "p90", "p99", "p999", "max"):
-                expect(f'"{name}-ns": {delay[name + "_ns"]},' in shown, f"{name}: {delay} is not in {shown}")
-
-
-@test("dualpi2-top --once --json", "link")
-def json_of_the_link_is_what_the_kernel_says():
-    net = shared_net()
-    tc("qdisc add dev down root handle 10: dualpi2 bandwidth 10mbit", net.rtr)
-    try:
-        net.traffic(2, Stream("l", ecn=ECT1, bps=4e6), Stream("c", ecn=NOT_ECT, bps=8e6),
-                    Stream("n", dscp=45, bps=4e5))
-        time.sleep(1)
-        found = top_json("--since-start --json", net.rtr)["down", "10:"]
-        kernel = stats(net.rtr, "down", "10:")["link"]
-        note(kernel)
-        kernel.pop("pad", None)
-        expect_equal(found["link"], kernel, "link")
-        expect_equal(found["link"]["drain_rate"], 1250000, "that of the shaper")
-        expect(found["link"]["throttled"] and found["link"]["nqb_arrived"], f"nothing was counted: {found['link']}")
-        expect_equal(found["link_interval"], {name: kernel[name] for name in found["link_interval"]})
-        expect_equal(sorted(found["link_interval"]), ["nqb_arrived", "nqb_dropped", "throttled"], "counters")
-        shown = " ".join(top("--since-start", net.rtr).stdout.split())
-        for words in ("link 10.0 Mbit/s", "ramp ", "NQB "):
-            expect(words in shown, f"'{words}' is not in: {shown}")
-    finally:
-        tc("qdisc del dev down root", net.rtr)
-
-
-@test("dualpi2-top --json")
-def json_intervals_add_up():
-    with bottleneck(6, *MIX) as (net, q):
-        lines = []
-        with subprocess.Popen([TOP, "--netns", net.rtr, "--json", "--interval", "0.5", "--device", "down"],
-                              stdout=subprocess.PIPE, text=True) as process:
-            for line in process.stdout:
-                lines.append(json.loads(line))
-                if len(lines) == 8:
-                    process.send_signal(signal.SIGINT)
-                    break
-            process.stdout.read()
-            expect_equal(process.wait(), 130, "code")
-        queues = [line["qdiscs"][0]["queues"]["l4s"] for line in lines]
-        expect_equal([len(line["qdiscs"]) for line in lines], [1] * 8, "--device")
-        grown = sum(queue["interval"]["counters"]["forwarded"] for queue in queues[1:])
-        first, last = (queues[index]["counters"]["forwarded"] for index in (0, -1))
-        expect_equal(grown, last - first, "sum of intervals")
-        for line in lines:
-            expect(0.4 < line["qdiscs"][0]["interval_seconds"] < 0.6, "interval")
-        rates = [sum(queue["interval"]["bits_per_second"] for queue in line["qdiscs"][0]["queues"].values())
-                 for line in lines[2:]]
-        note(f"rates: {rates}")
-        expect(all(9.5e6 < rate < 10.5e6 for rate in rates), "the rate is not the link's")
+def rows(screen):
+    """Device of each line of the table."""
+    return [line.split()[0] for line in screen.show()[2:-1] if line.strip()]
 
 
 @test("dualpi2-top, many qdiscs")
-def json_lists_three_hundred_qdiscs():
+def table_selects_filters_searches_and_sorts_a_hundred_qdiscs():
     net = shared_net()
-    net.idle_instances(300)
+    net.idle_instances(100)
     try:
-        found = top_json(f"--netns {net.rtr} --since-start --json", None)
-        expect_equal(len(found), 300, "qdiscs")
+        with Screen(80, 24, f"--netns {net.rtr} --interval 0.5") as screen:
+            expect("100 qdiscs" in screen.show()[0], screen.show()[0])
+            first = rows(screen)
+            expect_equal(len(first), 21, "lines of qdiscs")
+            expect(selected(screen).startswith(first[0] + " "), selected(screen))
+            for key, place in (("Down", 1), ("j", 2), ("Up", 1), ("k", 0), ("Up", 0)):
+                screen.type(key)
+                expect(selected(screen).startswith(first[place] + " "), f"{key}: {selected(screen)}")
+            screen.type("End")
+            expect(" 80-100/100" in screen.show()[-1], screen.show()[-1])
+            expect(selected(screen).startswith(rows(screen)[-1] + " "), selected(screen))
+            screen.type("Home")
+            screen.type("/")
+            screen.type("d42")
+            expect("search: d42_" in screen.show()[-1], screen.show()[-1])
+            screen.type("Enter")
+            expect(selected(screen).startswith("d42 "), selected(screen))
+            screen.type("Enter")
+            expect("d42 10: root" in screen.show()[1], screen.show()[1])
+            screen.type("Escape")
+            expect(selected(screen).startswith("d42 "), "the selection is lost: " + selected(screen))
+            screen.type("f")
+            screen.type("D9", "x", "BSpace", "Enter")
+            expect("11 shown" in screen.show()[0] and "filter 'D9'" in screen.show()[0], screen.show()[0])
+            expect_equal(sorted(rows(screen)), sorted(["d9"] + [f"d9{number}" for number in range(10)]))
+            screen.type("s")
+            expect("by rate" in screen.show()[0], screen.show()[0])
+            screen.type("f", "nosuch", "Enter")
+            expect("no qdisc matches 'D9nosuch'; press Escape" in screen.text(), screen.text())
+            screen.type("Escape")
+            expect_equal(len(rows(screen)), 21, "lines without the filter")
+            screen.type("q")
+            screen.expect_restored(0)
     finally:
         net.idle_instances(0)
 
 
-@test("dualpi2-top, reader with a small buffer")
-def json_with_the_smallest_socket_buffer_is_whole():
+@test("dualpi2-top, help")
+def help_names_every_key():
+    with bottleneck() as (net, _), Screen(80, 40, f"--netns {net.rtr}") as screen:
+        for key in ("?", "F1"):
+            screen.type(key)
+            text = screen.text()
+            for wanted in ("q quit", "s sort", "/, F3 search", "Enter details", "* yellow", "CLASSIC P99"):
+                expect(wanted in text, f"{wanted}: {text}")
+            screen.type("Escape")
+            expect("RATE" in screen.show()[1], screen.show()[1])
+
+
+@test("dualpi2-top, colours")
+def overload_is_red_unless_no_color_is_set():
+    with bottleneck(20, Stream("c", ecn=NOT_ECT, bps=60e6)) as (net, q):
+        time.sleep(4)
+        for before, args, colour in (("", "", True), ("NO_COLOR=1", "", False), ("NO_COLOR=1", "--color always", True),
+                                      ("", "--color never", False)):
+            with Screen(80, 24, f"--netns {net.rtr} {args}", before + " TERM=xterm-256color") as screen:
+                shown = screen.tmux("capture-pane", "-p", "-e", "-t", screen.name)
+                expect("! down 10:" in screen.text(), f"no overload: {screen.text()}")
+                expect_equal(bool(re.search(r"\x1b\[[\d;]*31m", shown)), colour, f"red with '{before} {args}'")
+        q.running.kill()
+        q.running = None
+        q.until_idle()
+
+
+@test("dualpi2-top, qdisc in the details is removed")
+def details_of_a_removed_qdisc_say_so():
     net = shared_net()
-    net.idle_instances(50)
-    path = "/proc/sys/net/core/rmem_default"
-    with open(path, encoding="ascii") as file:
-        before = file.read()
-    try:
-        with open(path, "w", encoding="ascii") as file:
-            file.write("2304")
-        expect_equal(len(top_json(f"--netns {net.rtr} --since-start --json", None)), 50, "qdiscs")
-    finally:
-        with open(path, "w", encoding="ascii") as file:
-            file.write(before)
-        net.idle_instances(0)
-
-
-@test("dualpi2-top, dump during change and delete")
-def json_survives_change_and_delete():
-    net = shared_net()
-    net.idle_instances(40)
-    try:
-        # To a file, for a pipe that nobody reads would hold it up.
-        with tempfile.TemporaryFile("w+") as out, subprocess.Popen(
-                [TOP, "--netns", net.rtr, "--json", "--interval", "0.1"], stdout=out, stderr=subprocess.PIPE,
-                text=True) as process:
-            for number in range(60):
-                tc(f"qdisc del dev d{number % 40} root", net.rtr)
-                tc(f"qdisc change dev d{(number + 7) % 40} root handle 10: dualpi2 limit {1000 + number} hist_l 1ms",
-                   net.rtr, check=False)
-                time.sleep(0.03)
-                tc(f"qdisc add dev d{number % 40} root handle 10: dualpi2", net.rtr)
-            process.send_signal(signal.SIGTERM)
-            err = process.communicate()[1]
-            expect_equal((process.returncode, err), (143, ""), "end")
-            out.seek(0)
-            counts = [len(json.loads(line)["qdiscs"]) for line in out]
-            expect(len(counts) >= 10 and set(counts) <= {39, 40}, f"qdiscs: {counts}")
-    finally:
-        net.idle_instances(0)
-
-
-@test("dualpi2-top, changed edges")
-def json_goes_on_after_a_change_of_the_edges():
-    with bottleneck(5, *MIX) as (net, q):
-        with subprocess.Popen([TOP, "--netns", net.rtr, "--json", "--interval", "0.5", "--device", "down"],
-                              stdout=subprocess.PIPE, text=True) as process:
-            lines = [json.loads(process.stdout.readline()) for _ in range(3)]
-            q.change(hist_l=1000)
-            lines += [json.loads(process.stdout.readline()) for _ in range(3)]
-            process.kill()
-        for line in lines:
-            delay = line["qdiscs"][0]["queues"]["l4s"]["interval"]["delay"]
-            expect(delay["packets"] and delay["p99_ns"] <= delay["max_ns"] < 10**8, f"delays: {delay}")
-        units = [line["qdiscs"][0]["queues"]["l4s"]["histogram"]["unit_ns"] for line in lines]
-        expect_equal((units[0], units[-1]), (8192, 1 << 20), "units")
+    tc("qdisc add dev up root handle 20: dualpi2", net.rtr)
+    with Screen(80, 24, f"--netns {net.rtr} --interval 0.5") as screen:
+        screen.type("Enter")
+        expect("up 20: root" in screen.text(), screen.text())
+        tc("qdisc del dev up root", net.rtr)
+        time.sleep(1.5)
+        expect("this qdisc was removed; press Escape" in screen.text(), screen.text())
+        screen.type("Escape")
+        expect("no dualpi2 in network namespace" in screen.text(), screen.text())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check kernel=debug tree=top
-"""dualpi2-top beside a kernel: refusals, reports of overload, and metrics in the programs that read them."""
+"""dualpi2-top on a kernel: errors, reports of overload, and metrics in the programs that read them."""
 
 import contextlib
 import json
@@ -19,7 +19,7 @@ from installed import TOOLS
 from lib import NOT_ECT, Failure, Stream, expect, expect_equal, in_netns, main, note, run, shared_net, stats, test
 
 
-# Refusals
+# Errors
 
 @test("dualpi2-top, nothing there")
 def nothing_here_is_a_sentence_and_code_1():
@@ -36,13 +36,13 @@ def nothing_here_is_a_sentence_and_code_1():
 def nobody_may_look_and_is_told_what_is_root_s():
     with bottleneck() as (net, _):
         nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", TOP]
-        expect("down 10: in 1:10" in run([*nobody, "--since-start"], net.rtr).stdout, "nobody sees nothing")
+        expect("down 10:" in run([*nobody, "--since-start"], net.rtr).stdout, "nobody sees nothing")
         done = run([*nobody, "--netns", net.rtr, "--since-start"], check=False)
         expect_equal((done.returncode, done.stdout), (1, ""))
         expect("run it as root" in done.stderr and done.stderr.count("\n") == 1, done.stderr)
-        done = run([*nobody, "--openmetrics", "--output", "/run/x.prom"], net.rtr, check=False)
+        done = run([*nobody, "--prometheus", "--output", "/run/x.prom"], net.rtr, check=False)
         expect_equal(done.returncode, 1)
-        expect("cannot write /run/x.prom (Permission denied)" in done.stderr, done.stderr)
+        expect("cannot write '/run/x.prom' (Permission denied)" in done.stderr, done.stderr)
 
 
 # Reports of overload
@@ -51,14 +51,14 @@ def nobody_may_look_and_is_told_what_is_root_s():
 def events_tell_of_an_overload():
     with bottleneck(overload_report=100000) as (net, q):
         with contextlib.ExitStack() as stack:
-            def listen(words):
-                process = stack.enter_context(subprocess.Popen([TOP, "--events", *words.split()], text=True,
+            def listen(args):
+                process = stack.enter_context(subprocess.Popen([TOP, "--events", *args.split()], text=True,
                                                                stdout=subprocess.PIPE, stderr=subprocess.PIPE))
                 # It would go on for ever after a failure.
                 stack.callback(process.kill)
                 return process
 
-            plain, lines, other = (listen(words) for words in (
+            plain, lines, other = (listen(args) for args in (
                 f"--netns {net.rtr}", f"--netns {net.rtr} --json", f"--netns {net.rtr} --json --device up"))
             time.sleep(1)
             net.traffic(6, Stream("c", ecn=NOT_ECT, bps=60e6))
@@ -111,16 +111,17 @@ class Monitoring:
             self.dir = stack.enter_context(tempfile.TemporaryDirectory())
             os.mkdir(self.dir + "/text")
             with open(self.dir + "/prometheus.yml", "w", encoding="ascii") as file:
-                json.dump({"global": {"scrape_interval": "1s"}, "scrape_configs": [
+                json.dump({"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+                           "rule_files": [os.path.join(TOOLS, "share/dualpi2-alerts.yml")], "scrape_configs": [
                     {"job_name": "node", "static_configs": [{"targets": ["127.0.0.1:9100"]}]}]}, file)
-            for name, words in (
+            for name, args in (
                     ("prometheus-node-exporter", [
                         "--collector.qdisc", f"--collector.textfile.directory={self.dir}/text",
                         "--web.listen-address=127.0.0.1:9100"]),
                     ("prometheus", [f"--config.file={self.dir}/prometheus.yml", f"--storage.tsdb.path={self.dir}/data",
                                     "--web.listen-address=127.0.0.1:9090"])):
                 with in_netns(self.netns), open(f"{self.dir}/{name}.log", "w", encoding="ascii") as log:
-                    process = subprocess.Popen([name, *words], stdout=log, stderr=log)
+                    process = subprocess.Popen([name, *args], stdout=log, stderr=log)
                 stack.callback(process.wait)
                 stack.callback(process.terminate)
             self.stack = stack.pop_all()
@@ -145,25 +146,25 @@ class Monitoring:
 
     def renew(self):
         """As the timer does."""
-        top(f"--openmetrics --output {self.dir}/text/dualpi2.prom", self.netns)
+        top(f"--prometheus --output {self.dir}/text/dualpi2.prom", self.netns)
 
 
-@test("dualpi2-top --openmetrics")
+@test("dualpi2-top --prometheus")
 def metrics_pass_promtool():
     with bottleneck() as (net, _):
         net.traffic(2, *MIX)
-        exposition = top("--openmetrics", net.rtr).stdout
+        exposition = top("--prometheus", net.rtr).stdout
         done = run(["promtool", "check", "metrics"], stdin=exposition, check=False)
         expect_equal((done.returncode, done.stdout + done.stderr), (0, ""), "promtool")
         expect_equal(exposition.count("dualpi2_delay_seconds_bucket"), 2 * 2 * 97, "buckets")
-        # It does complain of what is wrong.
+        # It reports an invalid file.
         done = run(["promtool", "check", "metrics"], stdin=exposition.replace(" counter", " gauge"), check=False)
         expect(done.returncode, "promtool finds nothing wrong with anything")
 
 
-@test("dualpi2-top --openmetrics", "Grafana")
+@test("dualpi2-top --prometheus", "Grafana")
 def metrics_are_scraped_beside_the_qdisc_collector():
-    with bottleneck(8, *MIX) as (net, q), Monitoring(net.rtr) as monitoring:
+    with bottleneck(8, *MIX, qprotect=1) as (net, q), Monitoring(net.rtr) as monitoring:
         for _ in range(6):
             monitoring.renew()
             time.sleep(1)
@@ -175,7 +176,7 @@ def metrics_are_scraped_beside_the_qdisc_collector():
         st = stats(net.rtr, "down")
 
         page = monitoring.get("9100/metrics")
-        expect("node_textfile_scrape_error 0" in page, "the textfile collector complains")
+        expect("node_textfile_scrape_error 0" in page, "error of the textfile collector")
         for collector in ("qdisc", "textfile"):
             expect(f'node_scrape_collector_success{{collector="{collector}"}} 1' in page, f"{collector} fails")
         # It shows those at the roots of devices.
@@ -198,23 +199,34 @@ def metrics_are_scraped_beside_the_qdisc_collector():
             note(f"P99 {queue}: Prometheus {p99}, dualpi2-top {ours}")
             expect(abs(p99 - ours) <= ours / 8, "P99 differs by more than a bucket")
 
-        with open(os.path.join(TOOLS, "share/grafana-dualpi2.json"), encoding="utf-8") as file:
-            panels = json.load(file)["panels"]
-        for panel in panels:
-            for target in panel["targets"]:
-                expression = target["expr"]
-                for name, value in (("__rate_interval", "1m"), ("__range", "1m"), ("instance", ".*"), ("device", ".*")):
-                    expression = expression.replace("$" + name, value)
-                expect("$" not in expression, f"{panel['title']}: {expression}")
-                found = monitoring.query(expression)
-                # What is shown only if it is not 0 may be empty.
-                expect(found or expression.endswith("> 0"), f"{panel['title']}: no answer to {expression}")
+        [group] = json.loads(monitoring.get("9090/api/v1/rules"))["data"]["groups"]
+        for rule in group["rules"]:
+            expect_equal((rule["health"], rule.get("lastError")), ("ok", None), rule["name"])
+        expect_equal(len(group["rules"]), 7, "alert rules")
+        for title, expression in expressions():
+            found = monitoring.query(expression)
+            # A panel that shows only what is not 0 may be empty, and a ratio without traffic.
+            expect(found or "> 0" in expression, f"{title}: no answer to {expression}")
 
 
-@test("dualpi2-top --openmetrics")
+def expressions():
+    """(title, expression) of each panel of the dashboard, with its variables filled in as Grafana does for "All"."""
+    with open(os.path.join(TOOLS, "share/grafana-dualpi2.json"), encoding="utf-8") as file:
+        panels = json.load(file)["panels"]
+    for panel in panels:
+        for target in panel.get("targets", []):
+            expression = target["expr"]
+            for name, value in (("__rate_interval", "1m"), ("__range", "1m"), ("instance", ".*"), ("netns", ".*"),
+                                ("device", ".*"), ("handle", ".*"), ("queue", ".*"), ("top", "10")):
+                expression = expression.replace("$" + name, value)
+            expect("$" not in expression, f"{panel['title']}: {expression}")
+            yield panel["title"], expression
+
+
+@test("dualpi2-top --prometheus")
 def metrics_without_a_dualpi2_say_so():
     net = shared_net()
-    exposition = top("--openmetrics", net.rtr).stdout
+    exposition = top("--prometheus", net.rtr).stdout
     expect("\ndualpi2_qdiscs 0.0\n" in exposition, exposition)
     expect_equal(run(["promtool", "check", "metrics"], stdin=exposition, check=False).returncode, 0, "promtool")
 
@@ -222,15 +234,18 @@ def metrics_without_a_dualpi2_say_so():
 @test("systemd")
 def unit_files_name_what_is_there():
     with open(os.path.join(TOOLS, "share/dualpi2-metrics.service"), encoding="ascii") as file:
-        words = re.search(r"^ExecStart=/usr/bin/(.*)$", file.read(), re.M).group(1).split()
+        unit = file.read()
+    directory, options = re.search(r"^Environment=DIRECTORY=(.*) OPTIONS=(.*)$", unit, re.M).groups()
+    args = re.search(r"^ExecStart=/usr/bin/(.*)$", unit, re.M).group(1)
+    args = args.replace("${DIRECTORY}", directory).replace("$OPTIONS", options).split()
     net = shared_net()
     # Where Debian's exporter looks.
-    path = words[-1]
+    path = args[-1]
     expect_equal(os.path.dirname(path), "/var/lib/prometheus/node-exporter")
     expect(os.path.isdir(os.path.dirname(path)), "Debian's exporter has no such directory")
-    expect_equal(words[0], "dualpi2-top")
+    expect_equal(args[0], "dualpi2-top")
     try:
-        run([TOP, *words[1:]], net.rtr)
+        run([TOP, *args[1:]], net.rtr)
         with open(path, encoding="ascii") as file:
             expect("dualpi2_qdiscs" in file.read(), "no metrics")
     finally:

@@ -2,8 +2,10 @@
 # suite: check kernel=debug
 """`dualpi2 up --persist`, devices that change their names, and messages, on real devices in network namespaces."""
 
+import glob
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -38,7 +40,7 @@ def persist_that_fails_keeps_what_was_there():
                 write("/etc/dualpi2/wan.conf", before)
             write("/tmp/systemctl.fails")
             said = dualpi2("up wan --upload 4mbit --persist", net.here, code=1, path=path)
-            expect(("as it was persisted before" if before else "not for the next boot") in said, said)
+            expect(("the former one is applied at boot" if before else "is not applied at boot") in said, said)
             expect_equal(root(net.here, "wan")["handle"], "d50:", "the link")
             expect(before or "disable dualpi2@wan.service" in asked().splitlines(), asked())
             if before:
@@ -69,7 +71,7 @@ def status_of_a_persisted_device_that_is_not_there():
             run("ip link del wan", net.here)
             mend = json.loads(dualpi2("status wan --json", net.here, code=1))[0]["mend"]
             dualpi2(mend.partition(" ")[2], net.here)
-            expect(os.path.exists("/etc/dualpi2/wan.conf"), "the mend deletes what is persisted")
+            expect(os.path.exists("/etc/dualpi2/wan.conf"), "the fix deletes what is persisted")
     finally:
         shutil.rmtree("/etc/dualpi2")
 
@@ -97,7 +99,7 @@ def down_of_a_path_deletes_nothing():
             write("/etc/victim.conf", b"UPLOAD=3mbit\n")
             for line in (["down", name], ["up", name, "--from-config"], ["status", name]):
                 said = dualpi2(line, net.here, code=2)
-                expect("is no name of a device" in said and said.count("\n") == 1, said)
+                expect("is not a name of a device" in said and said.count("\n") == 1, said)
             os.unlink("/etc/victim.conf")
     shutil.rmtree("/etc/dualpi2")
 
@@ -108,7 +110,7 @@ def state_of_another_namespace_is_not_ours():
         with in_netns(net.here):
             number = os.stat("/proc/thread-self/ns/net").st_ino
         write(f"{RUN}/netns-{number}/wan.json", json.dumps({"device": "wan", "ifindex": 1}).encode())
-        expect("nothing is set" in dualpi2("status", net.here), "a state is taken for ours")
+        expect("no device is set up" in dualpi2("status", net.here), "the state of another namespace is used")
         shutil.rmtree(RUN)
 
 
@@ -168,7 +170,7 @@ def down_of_a_device_that_is_gone_leaves_nothing():
         expect_equal(ifbs(net.here), {})
         expect(not os.path.exists(RUN), "a state is left")
         said = dualpi2("down wan", net.here, code=1)
-        expect("there is no device wan" in said, said)
+        expect("there is no device 'wan'" in said, said)
 
 
 @test("the device came back")
@@ -219,32 +221,34 @@ def down_without_a_state_leaves_nothing():
 REFUSED = {
     "rate_1bit": ("up wan --upload 1bit", 2, "8kbit to 1tbit"),
     "rate_10tbit": ("up wan --download 10tbit", 2, "8kbit to 1tbit"),
-    "rate_nonsense": ("up wan --download fast", 2, "'fast' is no rate"),
-    "rate_negative": ("up wan --download=-5mbit", 2, "'-5mbit' is no rate"),
-    "rate_without_unit_prefix": ("up wan --download 5m", 2, "'5m' is no rate"),
+    "rate_nonsense": ("up wan --download fast", 2, "'fast' is not a rate"),
+    "rate_negative": ("up wan --download=-5mbit", 2, "'-5mbit' is not a rate"),
+    "rate_with_a_prefix_of_the_unit": ("up wan --download 5Mi", 2, "'5Mi' is not a rate"),
+    "rate_in_kbit_of_sqm": ("up wan --download 950", 2, "write 950kbit"),
     "rate_missing": ("up wan", 2, "--download RATE"),
     "preset_unknown": ("up wan --download 5mbit --link isdn", 2, "'isdn'"),
-    "preset_twice": (["up", "wan", "--download", "5mbit", "--link", "docsis ethernet"], 2, "docsis and ethernet"),
+    "preset_twice": (["up", "wan", "--download", "5mbit", "--link", "docsis ethernet"], 2, "'docsis' and 'ethernet'"),
     "overhead_huge": (["up", "wan", "--download", "5mbit", "--link", "overhead 2000"], 2, "-64 to 256"),
     "overhead_negative": (["up", "wan", "--download", "5mbit", "--link", "overhead -65"], 2, "-64 to 256"),
     "mpu_negative": (["up", "wan", "--download", "5mbit", "--link", "mpu -1"], 2, "0 to 256"),
+    "rtt_keyword_misspelled": ("up wan --download 5mbit --rtt regoinal", 2, "did you mean 'regional'"),
     "rtt_long": ("up wan --download 5mbit --rtt 9s", 2, "1ms to 8.5s"),
-    "rate_of_many_digits": ("up wan --download " + "9" * 5000, 2, "is no rate"),
-    "rtt_of_many_digits": ("up wan --download 5mbit --rtt " + "9" * 5000 + "ms", 2, "is no time"),
-    "link_apostrophe": (["up", "wan", "--download", "5mbit", "--link", "'docsis"], 2, "apostrophe"),
+    "rate_of_many_digits": ("up wan --download " + "9" * 5000, 2, "is not a rate"),
+    "rtt_of_many_digits": ("up wan --download 5mbit --rtt " + "9" * 5000 + "ms", 2, "is not a time"),
+    "link_apostrophe": (["up", "wan", "--download", "5mbit", "--link", "'docsis"], 2, "unclosed quotation mark"),
     "overhead_with_vlan": (["up", "wan", "--upload", "5mbit", "--link", "overhead 256 ether-vlan"], 2, "260"),
-    "vlan_alone": (["up", "wan", "--download", "5mbit", "--link", "ether-vlan"], 2, "after a preset or an overhead"),
-    "line_end": (["up", "wan", "--download", "5mbit", "--link", "docsis\x0bptm"], 2, "cannot be printed"),
-    "rtt_nonsense": ("up wan --download 5mbit --rtt long", 2, "'long' is no time"),
-    "bandwidth_as_an_option": ("up wan --download 5mbit -- bandwidth 7mbit", 2, "leave out bandwidth"),
-    "device_missing": ("up nothere --download 5mbit", 1, "there is no device nothere"),
+    "vlan_alone": (["up", "wan", "--download", "5mbit", "--link", "ether-vlan"], 2, "follow a preset or an overhead"),
+    "line_end": (["up", "wan", "--download", "5mbit", "--link", "docsis\x0bptm"], 2, "invalid character"),
+    "rtt_nonsense": ("up wan --download 5mbit --rtt long", 2, "'long' is not a time"),
+    "bandwidth_as_an_option": ("up wan --download 5mbit -- bandwidth 7mbit", 2, "'bandwidth' must not stand after --"),
+    "device_missing": ("up nothere --download 5mbit", 1, "there is no device 'nothere'"),
     "device_loopback": ("up lo --download 5mbit", 1, "loopback"),
     "device_down": ("up lan --download 5mbit", 1, "ip link set lan up"),
-    "device_of_ours": ("up dp2-wan --download 5mbit", 1, "part of what dualpi2 did"),
-    "device_missing_for_down": ("down nothere", 1, "there is no device nothere"),
+    "device_of_ours": ("up dp2-wan --download 5mbit", 1, "created by dualpi2"),
+    "device_missing_for_down": ("down nothere", 1, "there is no device 'nothere'"),
     "persist_without_systemd": ("up wan --download 5mbit --persist", 1, "needs systemd"),
     "config_missing": ("up wan --from-config", 1, "/etc/dualpi2/wan.conf"),
-    "status_of_nothing": ("status lan", 1, "nothing of dualpi2 is set on lan"),
+    "status_of_nothing": ("status lan", 1, "dualpi2 is not set up on 'lan'"),
 }
 
 
@@ -272,12 +276,12 @@ def up_negative_overhead_is_taken():
 
 MISSING = {
     "root": (dict(uid=65534), {}, "needs root"),
-    "tc": (dict(env={"PATH": "/tmp/only-ip"}), {}, "no command tc"),
+    "tc": (dict(env={"PATH": "/tmp/only-ip"}), {}, "command 'tc' not found"),
     "plugin": (dict(env={"TC_LIB_DIR": "/nonexistent"}), {}, "dualpi2-tools"),
     "bandwidth_in_tc": ({}, {"tc": 'case "$*" in *help*) echo "... dualpi2 [ step_thresh TIME ]"; exit 1 ;; esac; '
                                    'exec $REAL "$@"'}, "without `bandwidth`"),
     "ifb": ({}, {"ip": 'case "$*" in *"type ifb") echo "Error: Unknown device type." >&2; exit 2 ;; esac; '
-                       'exec $REAL "$@"'}, "has no ifb"),
+                       'exec $REAL "$@"'}, "has no ifb device"),
     "bandwidth_in_the_kernel": ({}, {"tc": 'case "$*" in "-json qdisc show"*) $REAL "$@" | '
                                            'sed "s/.bandwidth.:[0-9]*,*//g"; exit ;; esac; exec $REAL "$@"'},
                                 "not this project's, or too old"),
@@ -342,10 +346,10 @@ def config_lines_are_read_and_bad_ones_told():
                     ('UPLOAD="4mbit"\n# more\nDOWNLOAD=8mbit\nLINK="docsis ether-vlan"\nOPTIONS=\'target 9ms\'\n', 0,
                      "upload 4mbit download 8mbit"),
                     ("UPLOAD=4mbit\nSPEED=3\n", 1, "line 2"),
-                    ("UPLOAD=4mbit\nLINK='docsis\x0bmpu 70'\n", 2, "cannot be printed"),
-                    ("UPLOAD=4mbit\nLINK=\"'\"\n", 2, "apostrophe"),
-                    ("UPLOAD=4mbit\nOPTIONS=\"'\"\n", 2, "apostrophe"),
-                    ("UPLOAD=4mbit\nLINK=\xe4\n", 1, "no text"), ("UPLOAD=4mbit; rm x\n", 1, "line 1"),
+                    ("UPLOAD=4mbit\nLINK='docsis\x0bmpu 70'\n", 2, "invalid character"),
+                    ("UPLOAD=4mbit\nLINK=\"'\"\n", 2, "unclosed quotation mark"),
+                    ("UPLOAD=4mbit\nOPTIONS=\"'\"\n", 2, "unclosed quotation mark"),
+                    ("UPLOAD=4mbit\nLINK=\xe4\n", 1, "not valid UTF-8"), ("UPLOAD=4mbit; rm x\n", 1, "line 1"),
                     ("UPLOAD=\n", 2, "--download RATE"), ("UPLOAD=4mbit\nLINK=isdn\n", 2, "isdn")):
                 with open("/etc/dualpi2/wan.conf", "w", encoding="latin-1", newline="") as file:
                     file.write(text)
@@ -362,7 +366,7 @@ def config_lines_are_read_and_bad_ones_told():
 @test("status")
 def status_says_what_is_set_and_what_is_not():
     with pair() as net:
-        expect("nothing is set" in dualpi2("status", net.here), "nothing")
+        expect("no device is set up" in dualpi2("status", net.here), "nothing")
         dualpi2("up wan --upload 4mbit --download 8mbit --link docsis", net.here)
         dualpi2("up lan --upload 1mbit", net.here)
         found = {one["device"]: one for one in json.loads(dualpi2("status --json", net.here))}
@@ -374,12 +378,10 @@ def status_says_what_is_set_and_what_is_not():
         with in_netns(net.here):
             done = subprocess.run([*COMMAND, "status"], text=True, capture_output=True, check=False)
         expect_equal(done.returncode, 1)
-        expect("lan: upload: no qdisc on lan; mend it with: dualpi2 up lan --upload 1mbit" in done.stdout, done.stdout)
-        expect("wan: download: the filter of wan" in done.stdout and "--link docsis" in done.stdout, done.stdout)
-        for one in found:
-            mend = next(line.partition("mend it with: dualpi2 ")[2] for line in done.stdout.splitlines()
-                        if line.startswith(one + ":") and "mend" in line)
-            dualpi2(shlex.split(mend), net.here)
+        expect("fault lan: upload: no qdisc on lan\n  fix: dualpi2 up lan --upload 1mbit\n" in done.stdout, done.stdout)
+        expect("wan: download: the filter on wan" in done.stdout and "--link docsis" in done.stdout, done.stdout)
+        for fix in re.findall("^  fix: dualpi2 (.*)", done.stdout, re.M):
+            dualpi2(shlex.split(fix), net.here)
         dualpi2("status", net.here)
         for one in found:
             dualpi2("down " + one, net.here)
@@ -391,11 +393,13 @@ def manual_names_every_option_and_finding():
     from dualpi2.doctor import rules
     with open(os.path.join(ROOT, "tools/share/dualpi2.8"), encoding="ascii") as file:
         manual = file.read().replace("\\-", "-")
-    with open(os.path.join(ROOT, "tools/share/dualpi2.bash-completion"), encoding="ascii") as file:
-        completion = file.read()
-    verbs = next(action for action in cli._parser()._actions if action.choices).choices
+    completion = ""
+    for path in glob.glob(os.path.join(ROOT, "tools/completion/bash/*")):
+        with open(path, encoding="ascii") as file:
+            completion += file.read()
+    verbs = next(action for action in cli.parser()._actions if action.choices).choices
     found = [option for parser in verbs.values() for action in parser._actions for option in action.option_strings]
-    found = sorted(set(found) - {"-h", "--help"}) + sorted(arguments.PRESETS)
+    found = sorted(set(found) - {"-h", "--help"}) + [*verbs, *arguments.PRESETS, *arguments.RTTS]
     expect_equal([text for text in found if text not in completion], [], "not in the completion")
     found += [kind for kind, *_ in rules.RULES]
     expect_equal([text for text in found if text not in manual], [], "not in the manual")

@@ -33,6 +33,7 @@ import collections
 import concurrent.futures
 import dataclasses
 import hashlib
+import itertools
 import os
 import random
 import re
@@ -62,7 +63,7 @@ TOKEN = re.compile(
 )
 FUNCTION = re.compile(r"^static inline [^;{]*?\b(\w+)\(([^{;]*)\)\n\{\n(.*?)^\}\n", re.S | re.M)
 MACRO = re.compile(r"^#define[ \t]+(\w+)[ \t]+(.*)$", re.M)
-KEYWORDS = {"return", "if", "else", "sizeof", "struct", "enum", "const", "case", "switch", "default"}
+KEYWORDS = {"return", "if", "else", "while", "sizeof", "struct", "enum", "const", "case", "switch", "default"}
 # Where the list of options is, after the directory of the changed header.
 INCLUDES = f"-I{TOP / 'include'}"
 INCLUDE = re.compile(r"#include <net/(\w+\.h)>")
@@ -291,7 +292,7 @@ class Generator:
             elif token.text == "else":
                 self.replace(token, "", "else")
                 index += 1
-            elif token.text in ("if", "switch"):
+            elif token.text in ("if", "switch", "while"):
                 index = self.pairs[index + 1] + 1
             elif token.text in ("case", "default"):
                 while self.tokens[index].text != ":":
@@ -425,7 +426,7 @@ class Trial:
 
 
 def flatten(header):
-    """The text of the header with those of its directory that it includes, but for the seam; all their paths; and a
+    """The text of the header with those of its directory that it includes, except for the seam; all their paths; and a
     function from an offset in the text to "file:line".
     """
     text, pieces, paths = [], [], []
@@ -478,18 +479,104 @@ def digest(paths):
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()
 
 
-def main():
+def arguments():
     parser = argparse.ArgumentParser(description="mutation score of the unit tests of the algorithm")
-    parser.add_argument("--sample", type=int, help="only that many, drawn at random")
-    parser.add_argument("--seed", type=int, help="draw by this number; else by the headers and the tests")
+    parser.add_argument("--sample", type=int, help="try only this many, drawn at random")
+    parser.add_argument("--seed", type=int, help="seed of the draw (default: from the headers and the tests)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", action="store_true", help="print the changes, try none")
-    parser.add_argument("--again", action="store_true", help="do not try what earlier tests noticed")
-    parser.add_argument("--only", default="", help="only changes whose place or description holds this")
+    parser.add_argument("--again", action="store_true", help="skip changes that earlier tests detected")
+    parser.add_argument("--only", default="", help="only changes with this text in place or description")
     parser.add_argument("--header", type=Path, default=TOP / "include" / "net" / "dualpi2.h")
-    parser.add_argument("--at-least", type=float, default=95, help="per cent; below it this fails")
-    args = parser.parse_args()
+    parser.add_argument("--at-least", type=float, default=95, help="minimum score, percent; below it this fails")
+    return parser.parse_args()
 
+
+def read_known(kept, key, again):
+    """Verdicts of an earlier run on the same headers and tests, by mutant; rewrites the file."""
+    known = {}
+    if kept.exists():
+        first, *lines = kept.read_text().splitlines() or [""]
+        rows = [row for row in (line.split("\t") for line in lines) if len(row) == 3]
+        if first == key:
+            known = {name: (verdict, detail) for verdict, detail, name in rows}
+        elif again and first.split()[:2] == key.split()[:2]:
+            known = {name: (verdict, detail) for verdict, detail, name in rows if verdict != "survived"}
+    kept.write_text("".join([key + "\n", *("\t".join([*verdict, name]) + "\n" for name, verdict in known.items())]))
+    return known
+
+
+def new_trial(source, work):
+    """(a Trial, the object of the unchanged source), after the tests have passed on that."""
+    subprocess.run(["make", "-s", "generated", f"OUT={work}"], cwd=UNIT, check=True, stdout=subprocess.DEVNULL)
+    trial = Trial(source, work)
+    original = trial.object_of(source)
+    if not original:
+        sys.exit("mutate.py: the header does not compile alone")
+    for variant in trial.tests:
+        for macro in (True, False):
+            failed = trial.killed_by(source, macro, variant)
+            if failed:
+                sys.exit(f"mutate.py: {failed} fails with the unchanged header; run make check")
+            trial.object_of(source)
+    return trial, original
+
+
+def judge_all(source, mutants, kept, known, jobs):
+    """(verdict, detail) of each mutant; appends new ones to the file, so that an interrupted run continues."""
+    work = Path(tempfile.mkdtemp(prefix="mutate.", dir=BUILD))
+    lock, done = threading.Lock(), itertools.count(1)
+
+    def one(mutant):
+        name = mutant.describe(source)
+        if name not in known:
+            verdict = trial.judge(mutant, original)
+            with lock:
+                known[name] = verdict
+                with kept.open("a") as file:
+                    file.write("\t".join([*verdict, name]) + "\n")
+        number = next(done)
+        if number % 100 == 0:
+            print(f"mutate.py: {number} of {len(mutants)}", file=sys.stderr, flush=True)
+        return known[name]
+
+    try:
+        trial, original = new_trial(source, work)
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            return list(pool.map(one, mutants))
+    finally:
+        shutil.rmtree(work)
+
+
+def report(args, source, place, mutants, verdicts):
+    reasons = read_equivalents()
+    by_verdict = {}
+    for mutant, (verdict, detail) in zip(mutants, verdicts):
+        name = mutant.describe(source)
+        if verdict == "survived" and name in reasons:
+            verdict, detail = "argued", reasons[name]
+        by_verdict.setdefault(verdict, []).append((mutant, name, detail))
+    for mutant, name, _ in by_verdict.get("survived", []):
+        print(f"survived: {place(mutant.begin)}: {name}")
+    # A reason for a change that no longer exists, or that a test detects, is wrong.
+    wrong = [name for _, name, _ in by_verdict.get("killed", []) + by_verdict.get("same", []) if name in reasons]
+    if not args.sample and not args.only:
+        made = {mutant.describe(source) for mutant in mutants}
+        wrong += [name for name in reasons if name not in made]
+    for name in wrong:
+        print(f"{EQUIVALENT.name} has a wrong entry: {name}")
+
+    count = {name: len(by_verdict.get(name, [])) for name in ("killed", "survived", "same", "argued", "invalid")}
+    number = count["killed"] + count["survived"]
+    score = 100 * count["killed"] / number if number else 0
+    print(f"# {len(mutants)} changes: {count['invalid']} do not compile, {count['same']} equivalent by object code, "
+          f"{count['argued']} by the reasons in {EQUIVALENT.name}")
+    print(f"# killed:{count['killed']} of {number} non-equivalent: {score:.1f} %")
+    return 0 if score >= args.at_least and not wrong else 1
+
+
+def main():
+    args = arguments()
     source, headers, place = flatten(args.header)
     tests = [UNIT / "vectors.py", *sorted(UNIT.glob("*.[ch]")), *sorted(UNIT.glob("include/*/*.h"))]
     key = f"# {digest(headers)} {digest([Path(__file__), *tests])}"
@@ -500,82 +587,10 @@ def main():
         for mutant in mutants:
             print(f"{mutant.rule}\t{mutant.describe(source)}")
         return 0
-
     BUILD.mkdir(parents=True, exist_ok=True)
     kept = BUILD / "mutate.tsv"
-    known = {}
-    if kept.exists():
-        first, *lines = kept.read_text().splitlines() or [""]
-        rows = [row for row in (line.split("\t") for line in lines) if len(row) == 3]
-        if first == key:
-            known = {name: (verdict, detail) for verdict, detail, name in rows}
-        elif args.again and first.split()[:2] == key.split()[:2]:
-            known = {name: (verdict, detail) for verdict, detail, name in rows if verdict != "survived"}
-    kept.write_text("".join([key + "\n", *("\t".join([*verdict, name]) + "\n" for name, verdict in known.items())]))
-
-    work = Path(tempfile.mkdtemp(prefix="mutate.", dir=BUILD))
-    try:
-        subprocess.run(["make", "-s", "generated", f"OUT={work}"], cwd=UNIT, check=True, stdout=subprocess.DEVNULL)
-        trial = Trial(source, work)
-        original = trial.object_of(source)
-        if not original:
-            sys.exit("mutate.py: the header does not compile alone")
-        for variant in trial.tests:
-            for macro in (True, False):
-                failed = trial.killed_by(source, macro, variant)
-                if failed:
-                    sys.exit(f"mutate.py: {failed} fails with the header as it is; run make check")
-                trial.object_of(source)
-
-        lock = threading.Lock()
-        done = 0
-
-        def one(mutant):
-            nonlocal done
-            name = mutant.describe(source)
-            if name not in known:
-                verdict = trial.judge(mutant, original)
-                with lock:
-                    known[name] = verdict
-                    with kept.open("a") as file:
-                        file.write("\t".join([*verdict, name]) + "\n")
-            with lock:
-                done += 1
-                if done % 100 == 0:
-                    print(f"mutate.py: {done} of {len(mutants)}", file=sys.stderr, flush=True)
-            return known[name]
-
-        with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-            verdicts = list(pool.map(one, mutants))
-    finally:
-        shutil.rmtree(work)
-
-    reasons = read_equivalents()
-    by_verdict = {}
-    for mutant, (verdict, detail) in zip(mutants, verdicts):
-        name = mutant.describe(source)
-        if verdict == "survived" and name in reasons:
-            verdict, detail = "argued", reasons[name]
-        by_verdict.setdefault(verdict, []).append((mutant, name, detail))
-    for mutant, name, _ in by_verdict.get("survived", []):
-        print(f"survived: {place(mutant.begin)}: {name}")
-    # A reason for what the header no longer holds, or for what a test does notice, is a mistake.
-    wrong = [name for _, name, _ in by_verdict.get("killed", []) + by_verdict.get("same", []) if name in reasons]
-    if not args.sample and not args.only:
-        made = {mutant.describe(source) for mutant in mutants}
-        wrong += [name for name in reasons if name not in made]
-    for name in wrong:
-        print(f"{EQUIVALENT.name} holds what is not so: {name}")
-
-    count = {name: len(by_verdict.get(name, [])) for name in ("killed", "survived", "same", "argued", "invalid")}
-    number = count["killed"] + count["survived"]
-    score = 100 * count["killed"] / number if number else 0
-    print(
-        f"# {len(mutants)} changes: {count['invalid']} do not compile, {count['same']} equivalent by object code, "
-        f"{count['argued']} by the reasons in {EQUIVALENT.name}"
-    )
-    print(f"# killed:{count['killed']} of {number} non-equivalent: {score:.1f} %")
-    return 0 if score >= args.at_least and not wrong else 1
+    verdicts = judge_all(source, mutants, kept, read_known(kept, key, args.again), args.jobs)
+    return report(args, source, place, mutants, verdicts)
 
 
 if __name__ == "__main__":

@@ -190,7 +190,7 @@ static u64 spacer_bits_of_time(u64 now_ns)
 	return now_ns * GOLDEN;
 }
 
-/* greatest relative error of a flow's number of signals, percent */
+/* maximum relative error of a flow's number of signals, percent */
 static unsigned int spacer_unfairness_pct(u64 p, unsigned int flows,
 					  u64 step_ns, bool high, bool uniform, unsigned int pkts)
 {

@@ -12,7 +12,7 @@ struct burst_play {
 	u64 rate;
 	u64 now;
 	u64 update;
-	u32 most_ns;
+	u32 max_ns;
 };
 
 static struct burst_play burst_new(u64 rate)
@@ -22,7 +22,7 @@ static struct burst_play burst_new(u64 rate)
 		.rate = rate,
 		.now = SEC,
 		.update = SEC,
-		.most_ns = BURST_MAX_NS,
+		.max_ns = BURST_MAX_NS,
 	};
 
 	return p;
@@ -34,7 +34,7 @@ static void burst_wait(struct burst_play *p, u64 ns)
 
 	while (p->update <= end) {
 		p->now = p->update;
-		dualpi2_burst_update(&p->b, p->per_byte, LINK_MTU, p->most_ns);
+		dualpi2_burst_update(&p->b, p->per_byte, LINK_MTU, p->max_ns);
 		p->update += 16 * MS;
 	}
 	p->now = end;
@@ -194,7 +194,7 @@ UNIT_TEST(burst_of_small_packets_at_the_rate_is_none)
 		struct burst_play p = burst_new(*rate);
 
 		burst_smooth(&p, 300, *load, true, 60);
-		CHECK(p.b.burst_ns <= DUALPI2_BURST_LEAST_NS,
+		CHECK(p.b.burst_ns <= DUALPI2_BURST_MIN_NS,
 		      "%u %% of %llu bytes/s: %u ns", *load, (ull)(*rate), p.b.burst_ns);
 	}
 }
@@ -220,10 +220,10 @@ UNIT_TEST(burst_none_without_rate_or_bound)
 	CHECK(p.b.burst_ns, "nothing to forget");
 	dualpi2_burst_update(&p.b, p.per_byte, LINK_MTU, 0);
 	CHECK_EQ(p.b.burst_ns | p.b.gap_ns | p.b.mean_ns, 0);
-	p.most_ns = 0;
+	p.max_ns = 0;
 	burst_aggregates(&p, 20000, 0, 90, 60);
 	CHECK_EQ(p.b.burst_ns | p.b.run_bytes | p.b.sum_bytes, 0);
-	p.most_ns = BURST_MAX_NS;
+	p.max_ns = BURST_MAX_NS;
 	p.per_byte = 0;
 	burst_aggregates(&p, 20000, 0, 90, 60);
 	CHECK_EQ(p.b.burst_ns | p.b.run_bytes | p.b.sum_bytes, 0);
@@ -270,13 +270,13 @@ UNIT_TEST(burst_mean_is_that_of_a_list_of_arrivals)
 
 	for (int i = 0; i < 500; i++) {
 		u64 ns = unit_any(1, 20000), mean = 0, now;
-		u32 most_ns = unit_between(MS / 10, 100 * MS);
+		u32 max_ns = unit_between(MS / 10, 100 * MS);
 		u32 mtu = unit_between(68, 9014);
 		u64 gap = ns * mtu / 4;
 		struct dualpi2_burst b = {};
 		u32 first = 0, n, k;
 
-		dualpi2_burst_update(&b, ns << 20, mtu, most_ns);
+		dualpi2_burst_update(&b, ns << 20, mtu, max_ns);
 		now = gap + unit_any(1, SEC);
 		for (n = 0; n < ARRIVALS; n++) {
 			u64 bytes = 0, sum = 0, run = 0;
@@ -291,7 +291,7 @@ UNIT_TEST(burst_mean_is_that_of_a_list_of_arrivals)
 
 				if (k > from && at[k] - at[k - 1] > gap) {
 					behind -= at[k - 1] - at[from];
-					if (run > 2 * 1514 && run * ns <= most_ns &&
+					if (run > 2 * 1514 && run * ns <= max_ns &&
 					    (s64)behind > 0)
 						sum += run * behind;
 					bytes += run;
@@ -301,13 +301,13 @@ UNIT_TEST(burst_mean_is_that_of_a_list_of_arrivals)
 				run += len[k];
 			}
 			/* What is too long before it ends is another matter. */
-			if (unit_rnd() % 16 || run * ns > most_ns)
+			if (unit_rnd() % 16 || run * ns > max_ns)
 				continue;
-			dualpi2_burst_update(&b, ns << 20, mtu, most_ns);
+			dualpi2_burst_update(&b, ns << 20, mtu, max_ns);
 			if (bytes)
 				mean = (7 * mean + sum / bytes) / 8;
 			CHECK_EQ(b.mean_ns, mean);
-			CHECK_EQ(b.burst_ns, mean * 5 / 4 < most_ns ? mean * 5 / 4 : most_ns);
+			CHECK_EQ(b.burst_ns, mean * 5 / 4 < max_ns ? mean * 5 / 4 : max_ns);
 			first = from;
 		}
 	}

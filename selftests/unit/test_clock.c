@@ -280,7 +280,7 @@ UNIT_TEST(clock_change_from_no_shaper_gives_no_burst)
 	CHECK(c.next_ns <= now + 2 * 1214400, "stalls for %llu ns", (ull)(c.next_ns - now));
 }
 
-/* ---- what drops owe ---- */
+/* ---- link time charged for drops ---- */
 
 UNIT_TEST(ingress_drops_take_their_time_of_the_link)
 {
@@ -312,7 +312,7 @@ UNIT_TEST(ingress_drops_take_their_time_of_the_link)
 			bytes += len;
 		}
 		for (int k = 0; c.debt_ns; k++) {
-			CHECK(k < 10000, "%llu ns are owed for ever", (ull)c.debt_ns);
+			CHECK(k < 10000, "%llu ns stay charged for ever", (ull)c.debt_ns);
 			dualpi2_clock_send(&link, &c, 1000, now);
 			bytes += 1000;
 			now = c.next_ns;
@@ -356,7 +356,7 @@ UNIT_TEST(ingress_debt_is_bounded)
 		dualpi2_clock_drop(&link, &c, UINT64_MAX);
 	CHECK_EQ(c.debt_ns, 100 * MS);
 	/* It does not make the next packet itself wait. */
-	CHECK(!dualpi2_clock_wait(&c, SEC), "waits for what is owed");
+	CHECK(!dualpi2_clock_wait(&c, SEC), "waits for the time charged");
 	/* 100 ms are paid by packets of 1 ms, and then it is over. */
 	for (int i = 1; i <= 200; i++) {
 		dualpi2_clock_send(&link, &c, 1000, c.next_ns);

@@ -3,11 +3,15 @@
  * Histogram of delays: which bucket, what is beyond, sum, maximum, overflow.
  */
 
+/* Delays of one test, with the only histogram. */
 static struct dualpi2_delay delay_new(u8 shift)
 {
+	static struct dualpi2_hist hist;
 	struct dualpi2_delay d;
 
+	memset(&hist, 0, sizeof(hist));
 	memset(&d, 0, sizeof(d));
+	d.hist = &hist;
 	dualpi2_delay_init(&d, shift);
 	return d;
 }
@@ -84,9 +88,9 @@ UNIT_TEST(delay_counter_goes_on_at_two_to_the_32)
 {
 	struct dualpi2_delay d = delay_new(10);
 
-	d.low[3] = UINT32_MAX;
-	d.low[4] = 7;
-	d.high[4] = 65535;
+	d.hist->low[3] = UINT32_MAX;
+	d.hist->low[4] = 7;
+	d.hist->high[4] = 65535;
 	dualpi2_delay_add(&d, 3 * 1024);
 	CHECK_EQ(dualpi2_delay_bucket(&d, 3), 1ULL << 32);
 	for (int i = 0; i < 5; i++)
@@ -151,16 +155,16 @@ UNIT_TEST(delay_beyond_the_last_bucket_is_in_none)
 }
 
 /* Nothing is to be found out below eight units, and nothing but the bucket up to
- * the greatest delay so far or the last bucket's end.
+ * the maximum delay so far or the last bucket's end.
  */
 UNIT_TEST(delay_is_looked_at_no_longer_than_need_be)
 {
 	static const struct { u64 delay_ns, short_ns, watch_ns; } cases[] = {
-		{ 1, 2, 1 }, { 5000, 5001, 5000 }, { 4000, 5001, 5000 },
-		{ 8191, 8192, 8191 }, { 9000, 8192, 9000 }, { 0, 8192, 9000 },
-		{ 8192, 8192, 9000 }, { 16777215, 8192, 16777215 },
-		{ 16777216, 8192, 16777215 }, { SEC, 8192, 16777215 },
-		{ 9001, 8192, 16777215 },
+		{ 0, 1, 1 }, { 1, 2, 2 }, { 5000, 5001, 5001 },
+		{ 4000, 5001, 5001 }, { 8191, 8192, 8192 },
+		{ 9000, 8192, 9001 }, { 0, 8192, 9001 }, { 8192, 8192, 9001 },
+		{ 16777215, 8192, 16777216 }, { 16777216, 8192, 16777216 },
+		{ SEC, 8192, 16777216 }, { 9001, 8192, 16777216 },
 	};
 	struct dualpi2_delay d = delay_new(10);
 
@@ -192,7 +196,38 @@ UNIT_TEST(delay_new_edges_begin_anew)
 	dualpi2_delay_init(&d, 11);
 	CHECK_EQ(d.generation, 2);
 	CHECK_EQ(d.shift, 11);
-	CHECK_EQ(dualpi2_delay_count(&d) | d.sum_ns | d.max_ns | d.beyond | d.watch_ns, 0);
+	CHECK_EQ(d.not_shown, 2);
+	CHECK_EQ(dualpi2_delay_count(&d) | d.sum_ns | d.max_ns | d.beyond | d.watch_ns | d.short_ns, 0);
+	dualpi2_delay_add(&d, 0);
+	dualpi2_delay_init(&d, 11);
+	CHECK_EQ(d.not_shown, 3);
+	CHECK_EQ(dualpi2_delay_count(&d), 0);
+}
+
+UNIT_TEST(delay_without_a_histogram_counts_and_shows_nothing)
+{
+	static const u64 delays[] = { 0, 1, 5000, SEC, UINT64_MAX, 0 };
+	struct dualpi2_delay d = delay_new(10);
+	struct dualpi2_hist *hist = d.hist;
+
+	memset(&d, 0, sizeof(d));
+	dualpi2_delay_init(&d, 10);
+	for_each(delay, delays)
+		dualpi2_delay_add(&d, *delay);
+	CHECK_EQ(d.not_shown, 6);
+	CHECK_EQ(dualpi2_delay_count(&d) | dualpi2_delay_bucket(&d, 0) | d.sum_ns | d.max_ns | d.beyond, 0);
+	dualpi2_delay_init(&d, 11);
+	CHECK_EQ(d.not_shown, 6);
+
+	/* There is memory now. */
+	d.hist = hist;
+	dualpi2_delay_add(&d, 0);
+	dualpi2_delay_add(&d, 3 << 11);
+	CHECK_EQ(dualpi2_delay_bucket(&d, 0), 1);
+	CHECK_EQ(dualpi2_delay_bucket(&d, 3), 1);
+	CHECK_EQ(d.not_shown, 6);
+	CHECK_EQ(d.sum_ns, 3 << 11);
+	CHECK_EQ(d.max_ns, 3 << 11);
 }
 
 UNIT_TEST(delay_unit_is_the_next_power_of_two)
@@ -222,4 +257,25 @@ UNIT_TEST(delay_square_root_of_a_probability_is_the_least)
 		CHECK(!root || dualpi2_square_q32(root - 1) < p,
 		      "root %llu of %llu is not the least", (ull)root, (ull)p);
 	}
+}
+
+/* The sum of two histograms has the packets of both, also beyond 32 bits. */
+UNIT_TEST(delay_merge_adds_all_of_both)
+{
+	struct dualpi2_hist hist[2] = {};
+	struct dualpi2_delay d[2] = { { .hist = &hist[0] }, { .hist = &hist[1] } };
+
+	dualpi2_delay_init(&d[0], 13);
+	dualpi2_delay_init(&d[1], 13);
+	dualpi2_delay_add(&d[0], 5);
+	dualpi2_delay_add(&d[1], 6);
+	dualpi2_delay_add(&d[1], 1ULL << 50);
+	d[0].hist->low[0] = U32_MAX;
+	d[1].not_shown = 3;
+	dualpi2_delay_merge(&d[0], &d[1]);
+	CHECK_EQ(dualpi2_delay_bucket(&d[0], 0), 1ULL << 32);
+	CHECK_EQ(d[0].beyond, 1);
+	CHECK_EQ(d[0].not_shown, 3);
+	CHECK_EQ(d[0].max_ns, 1ULL << 50);
+	CHECK_EQ(d[0].sum_ns, 11 + (1ULL << 50));
 }

@@ -280,7 +280,7 @@ UNIT_TEST(limit_in_bytes_is_exact)
 	CHECK_EQ(dualpi2_limit_bytes(2 << 20, 15 * MS), 16777216);
 }
 
-/* 1 Tbit/s and 4.29 s, the greatest of both, are 1.07 * 10^12 bytes. */
+/* 1 Tbit/s and 4.29 s, the maximum of both, are 1.07 * 10^12 bytes. */
 UNIT_TEST(limit_of_the_greatest_rate_and_target_does_not_wrap)
 {
 	u64 ns_per_byte_q20 = dualpi2_ns_per_byte_q20(DUALPI2_BANDWIDTH_MAX);

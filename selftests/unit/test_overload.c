@@ -8,7 +8,7 @@ UNIT_TEST(overload_enters_when_k_times_base_reaches_one)
 	for (u32 k = 1; k <= 255; k++) {
 		struct dualpi2_params p = unit_params_k(k);
 		struct dualpi2_vars v = unit_vars(&p);
-		/* greatest p' with k p' < 1 */
+		/* maximum p' with k p' < 1 */
 		u64 below = (ONE - 1) / k;
 
 		v.base_q32 = below;
@@ -266,11 +266,11 @@ UNIT_TEST(overload_reset_adds_to_what_was_before)
 	overload_at(&p, &v, 0, 130);
 	overload_at(&p, &v, 0, SEC);
 	overload_at(&p, &v, ONE, 2 * SEC);
-	v.report.silent_until_ns = 77;
+	v.report.next_ns = 77;
 	dualpi2_vars_init(&p, &v, 1514, 2 * SEC + 7);
 	CHECK_EQ(v.overload_last_ns, 7);
 	CHECK_EQ(v.overload_since_ns, 2 * SEC);
-	CHECK_EQ(v.report.silent_until_ns, 77);
+	CHECK_EQ(v.report.next_ns, 77);
 	CHECK_EQ(v.report.since_ns, 100);
 	CHECK_EQ(v.overload_count, 2);
 	CHECK_EQ(dualpi2_overload_ns(&v, 3 * SEC), 37);

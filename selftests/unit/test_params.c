@@ -70,7 +70,7 @@ UNIT_TEST(config_limits_of_the_link)
 	CHECK_EQ(DUALPI2_BURST_MAX_MAX, 100000);
 }
 
-/* drops of one call are bounded (C19), and the bound is no limit to p_C = 1/k^2 or less */
+/* drops of one call are bounded (C19), and the bound allows any p_C of at most 1/k^2 */
 UNIT_TEST(config_drops_per_dequeue_leave_room_for_any_real_overload)
 {
 	/* 16 limit p_C to 94 %, 256 hold the lock for long; 64 is 98.5 %. */
@@ -139,7 +139,7 @@ UNIT_TEST(params_any_configuration_converts_each_knob_alone)
 		CHECK_EQ(p.c_weight + p.l_weight, 100);
 
 		/* RFC 9332: no native mark if the queue holds <= Th_len packets,
-		 * and Th_len is 1 at least
+		 * and Th_len is at least 1
 		 */
 		weight = cfg.min_qlen_step_pkts;
 		CHECK_EQ(p.floor_pkts, weight == U32_MAX ? U32_MAX : weight < 1 ? 2 : weight + 1);

@@ -90,7 +90,7 @@ UNIT_TEST(sched_backlogged_shares_converge_to_the_weights)
 			bytes[queue] = unit_between(size->min, size->max);
 		}
 		c_pct = 100.0 * sent[0] / (sent[0] + sent[1]);
-		/* Credit is within 100 of the greatest packet, plus the start:
+		/* Credit is within 100 of the largest packet, plus the start:
 		 * some 200 packets' bytes times weight, of 6000 packets.
 		 */
 		CHECK(fabs(c_pct - want) < 0.6 ||
@@ -332,7 +332,7 @@ UNIT_TEST(sched_any_arrivals_bound_wait_and_credit)
 		u32 w = sched_weight(pct), mode = 0;
 		/* bytes that one sent since the other's packet waits */
 		u64 c_wait = 0, l_wait = 0;
-		/* packets of 65535 bytes at most */
+		/* packets of at most 65535 bytes */
 		u64 c_bound = 65535ULL * (100 - w) / w + 65535;
 		u64 l_bound = 65535ULL * w / (100 - w) + 65535;
 		s64 limit = 65535LL * 99 + 1514 * 98;
@@ -562,7 +562,7 @@ UNIT_TEST(sched_classic_alone_comes_back_to_the_start)
 		CHECK_EQ(sched_sim_send(&s, 64), DUALPI2_QUEUE_C);
 		CHECK(s.v.credit == -121120, "%d", s.v.credit);
 	}
-	/* the longest of all, from the greatest credit and from the least */
+	/* the longest of all, from the maximum credit and from the minimum */
 	s = sched_sim_start(1);
 	s.len[0] = 3;
 	s.v.credit = 99 << 24;

@@ -142,7 +142,7 @@ UNIT_TEST(target_raised_lowers_the_gains_as_much)
 
 		dualpi2_set_target(&p, &v, unit_any(1, 1ULL << 40), 1514);
 		scale = (long double)p.target_ns / v.target_ns;
-		/* The greatest delay that counts is the same as it was. */
+		/* The maximum delay that counts is unchanged. */
 		if (cur * scale > U32_MAX || last * scale > U32_MAX)
 			continue;
 		v.base_q32 = unit_any_q32();

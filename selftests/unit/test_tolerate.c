@@ -4,7 +4,7 @@
 /* Up to here bursts are as those of any sender, or end before the ramp begins. */
 static u32 tolerate_least(const struct dualpi2_params *p)
 {
-	return p->ramp.min_ns > DUALPI2_BURST_LEAST_NS ? p->ramp.min_ns : DUALPI2_BURST_LEAST_NS;
+	return p->ramp.min_ns > DUALPI2_BURST_MIN_NS ? p->ramp.min_ns : DUALPI2_BURST_MIN_NS;
 }
 
 UNIT_TEST(tolerate_below_the_ramp_changes_nothing)

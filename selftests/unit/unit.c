@@ -17,6 +17,7 @@
 static bool unit_run(const struct unit_test *test)
 {
 	unit_state = unit_seed;
+	dualpi2_atomic_step = NULL;
 	if (setjmp(unit_end))
 		return false;
 	test->run();
@@ -51,6 +52,9 @@ int main(int argc, char **argv)
 		ok = unit_run(unit_tests[i]);
 		passed += ok;
 		failed += !ok;
+		if (!ok)
+			printf("# repeat: %s -s 0x%llx %s\n", argv[0], (ull)unit_seed,
+			       unit_tests[i]->name);
 		printf("%sok %u - %s\n", ok ? "" : "not ", passed + failed, unit_tests[i]->name);
 		fflush(stdout);
 		if (!ok && exit_first)

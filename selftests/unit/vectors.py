@@ -50,13 +50,13 @@ def emit(name, fields, rows):
 # Gain: n / 256 Hz is n/256 * 2^32 / 10^9 q32 per ns, kept times 2^24; exact to
 # the nearest.
 def gain_rows():
-    for n in [*range(0, 2000), *(2**i + d for i in range(11, 31) for d in (-1, 0, 1)),
+    for n in [*range(2000), *(2**i + d for i in range(11, 31) for d in (-1, 0, 1)),
               GAIN_MAX, *(rnd.randint(1, GAIN_MAX) for _ in range(2000))]:
         yield n, nearest(F(n, 256) * ONE * 2**24 / NS)
 
 
 # p' += alpha * (cur - target) * elapsed / tupdate + beta * (cur - prev), clamped
-# to 0..1; elapsed / tupdate counts as 8 at most (RFC 9332 A.1 figure 6; scaled
+# to 0..1; elapsed / tupdate counts as at most 8 (RFC 9332 A.1 figure 6; scaled
 # by time, since alpha contains Tupdate).
 #
 # Tolerance: a gain is off by up to half a unit of 2^-24 q32 per ns, each product
@@ -168,7 +168,7 @@ def ramp_rows():
                    nearest(exact), tolerance)
 
 
-# Two MTU for each packet of the limit, 2^32 - 1 at most.
+# Two MTU for each packet of the limit, at most 2^32 - 1.
 def memory_rows():
     for mtu in (1, 68, 82, 576, 1514, 9014, 65535, 65550, 2**24, 2**31 - 1, 2**31 + 13, U32_MAX):
         for limit in (1, 2, 1000, 10000, 2**20, 2**31, U32_MAX):
@@ -180,7 +180,7 @@ def memory_rows():
 def credit_rows():
     for mtu in (68, 82, 1500, 1514, 9014, 65535, 2**24 - 1, 2**24, 2**24 + 1, 2**31 - 1,
                 2**31 + 13, U32_MAX):
-        for percent in range(0, 51):
+        for percent in range(51):
             c_weight = clamp(percent, 1, 99)
             yield mtu, percent, min(mtu, 2**24) * (100 - 2 * c_weight)
 

@@ -180,7 +180,7 @@ static uint32_t any_parent(int slot)
 	if (roll < 950)
 		return slots[slot].clid;
 	if (roll < 970)
-		return handle_of(slot) | rnd(5);	/* our own "classes" */
+		return handle_of(slot) | rnd(5);	/* the qdisc's "classes" */
 	return roll < 995 ? PICK(edges) : (uint32_t)rnd64();
 }
 

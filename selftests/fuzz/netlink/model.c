@@ -388,13 +388,13 @@ static void new_options(struct slot *s, const struct config *cfg, const struct d
 /* Of all rejections this one alone depends on the configuration before. */
 static bool is_about_before(const char *text)
 {
-	return strstr(text, "bypass and bandwidth exclude each other");
+	return strstr(text, "bypass conflicts with bandwidth");
 }
 
 /* After this the core may still reject the message; the text stays. */
 static bool is_warning(const char *text)
 {
-	return strstr(text, "bandwidth as a child of");
+	return strstr(text, "bandwidth in a child of");
 }
 
 static void model_newqdisc(struct tc_msg *msg, uint16_t flags, int error, const char *text)

@@ -2,13 +2,20 @@
 /* Sequences of steps, in memory and as text; corpus/netlink.txt says how the text looks. */
 #include "fuzz.h"
 
+static void *grown(void *old, size_t bytes)
+{
+	void *new = realloc(old, bytes);
+
+	if (!new)
+		die("no memory");
+	return new;
+}
+
 struct step *add_step(struct sequence *s, enum step_kind kind)
 {
 	if (s->count == s->room) {
 		s->room = s->room ? 2 * s->room : 1024;
-		s->steps = realloc(s->steps, s->room * sizeof(*s->steps));
-		if (!s->steps)
-			die("no memory");
+		s->steps = grown(s->steps, s->room * sizeof(*s->steps));
 	}
 	s->steps[s->count] = (struct step) { .kind = kind };
 	return &s->steps[s->count++];
@@ -20,9 +27,7 @@ struct step *add_nl(struct sequence *s, uint16_t type, uint16_t flags, const voi
 
 	if (!s->bytes || s->used + len > s->space) {
 		s->space = 2 * s->space + len + 65536;
-		s->bytes = realloc(s->bytes, s->space);
-		if (!s->bytes)
-			die("no memory");
+		s->bytes = grown(s->bytes, s->space);
 	}
 	if (len)
 		memcpy(s->bytes + s->used, data, len);
@@ -117,7 +122,7 @@ bool read_case(FILE *file, struct sequence *s, char *name, size_t size)
 		} else if (sscanf(line, "nl %u %x %n", &type, &flags, &at) == 2 ||
 			   sscanf(line, "get %u %x %n", &type, &flags, &at) == 2) {
 			for (; hex_digit(line[at]) >= 0 && hex_digit(line[at + 1]) >= 0; at += 2)
-				data[len++] = hex_digit(line[at]) << 4 | hex_digit(line[at + 1]);
+				data[len++] = 16 * hex_digit(line[at]) + hex_digit(line[at + 1]);
 			add_nl(s, type, flags, data, len)->oracle = line[0] == 'g';
 		} else if (sscanf(line, "tx %u %x %u %u %u %u", a, a + 1, a + 2, a + 3, a + 4, a + 5) == 6) {
 			memcpy(add_step(s, STEP_TX)->arg, a, sizeof(a));

@@ -65,12 +65,10 @@ static void dualpi2_trace_pc_watch(const struct module *mod)
 #endif
 	/* Nothing of the module runs yet. */
 	WRITE_ONCE(dualpi2_trace_pc_base, base);
-	WRITE_ONCE(dualpi2_trace_pc_size,
-		   min_t(unsigned long, size, DUALPI2_TRACE_PC_BYTES));
+	WRITE_ONCE(dualpi2_trace_pc_size, min_t(unsigned long, size, DUALPI2_TRACE_PC_BYTES));
 }
 
-static int dualpi2_trace_pc_notify(struct notifier_block *nb,
-				   unsigned long action, void *data)
+static int dualpi2_trace_pc_notify(struct notifier_block *nb, unsigned long action, void *data)
 {
 	const struct module *mod = data;
 
@@ -90,16 +88,12 @@ static struct notifier_block dualpi2_trace_pc_nb = {
 	.notifier_call = dualpi2_trace_pc_notify,
 };
 
-static ssize_t dualpi2_trace_pc_read(struct file *file, char __user *to,
-				     size_t count, loff_t *pos)
+static ssize_t dualpi2_trace_pc_read(struct file *file, char __user *to, size_t count, loff_t *pos)
 {
-	return simple_read_from_buffer(to, count, pos, dualpi2_trace_pc_map,
-				       DUALPI2_TRACE_PC_BYTES);
+	return simple_read_from_buffer(to, count, pos, dualpi2_trace_pc_map, DUALPI2_TRACE_PC_BYTES);
 }
 
-static ssize_t dualpi2_trace_pc_clear(struct file *file,
-				      const char __user *from, size_t count,
-				      loff_t *pos)
+static ssize_t dualpi2_trace_pc_clear(struct file *file, const char __user *from, size_t count, loff_t *pos)
 {
 	memset(dualpi2_trace_pc_map, 0, DUALPI2_TRACE_PC_BYTES);
 	return count;
@@ -119,8 +113,7 @@ static const struct file_operations dualpi2_trace_pc_map_fops = {
 	.llseek	= default_llseek,
 };
 
-static ssize_t dualpi2_trace_pc_base_read(struct file *file, char __user *to,
-					  size_t count, loff_t *pos)
+static ssize_t dualpi2_trace_pc_base_read(struct file *file, char __user *to, size_t count, loff_t *pos)
 {
 	char text[64];
 	int len;
@@ -154,10 +147,8 @@ static int __init dualpi2_trace_pc_init(void)
 	/* The wrapper of debugfs has no mmap; nothing here goes away while a
 	 * file is open, for that holds the module.
 	 */
-	debugfs_create_file_unsafe("map", 0600, dualpi2_trace_pc_dir, NULL,
-				   &dualpi2_trace_pc_map_fops);
-	debugfs_create_file_unsafe("base", 0400, dualpi2_trace_pc_dir, NULL,
-				   &dualpi2_trace_pc_base_fops);
+	debugfs_create_file_unsafe("map", 0600, dualpi2_trace_pc_dir, NULL, &dualpi2_trace_pc_map_fops);
+	debugfs_create_file_unsafe("base", 0400, dualpi2_trace_pc_dir, NULL, &dualpi2_trace_pc_base_fops);
 	return 0;
 }
 

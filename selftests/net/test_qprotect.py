@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+# suite: quick kernel=debug
+# suite: long kernel=stock
+"""Queue protection (RFC 9957): which packets are redirected and for how long, and that nothing is done without
+congestion.
+"""
+import contextlib
+import ipaddress
+import socket
+import struct
+
+import frames
+import lib
+from lib import ECT1, NOT_ECT, Stream, expect, expect_equal, note, shared_aqm, test
+from netlink import EXT_OFFSET, EXT_XSTATS, HEADER, attr_list, attrs
+from wire import Wire, bits
+
+BPS = 10e6
+NUMBER = HEADER.number
+SUMMARY, FLOW = HEADER.layout("tc_dualpi2_qprotect"), HEADER.layout("tc_dualpi2_qprotect_flow")
+OFF, TUPLE, HASH = (NUMBER(f"TC_DUALPI2_QPROTECT_{name}") for name in ("OFF", "TUPLE", "HASH"))
+HOSTILE = Stream("hostile", ecn=ECT1, bps=1.5 * BPS)
+HONEST = Stream("honest", ecn=ECT1, bps=1e6, size=300)
+NQB = 45
+
+
+def of_message(message):
+    """The summary, None if there is none, and the flows."""
+    own = message["app"][EXT_OFFSET:]
+    found = attrs(own[EXT_XSTATS.read(own)["size"]:])
+    data = found.get(NUMBER("TCA_DUALPI2_STATS_QPROTECT"))
+    flows = [FLOW.read(flow) for _, flow in attr_list(found.get(NUMBER("TCA_DUALPI2_STATS_QPROTECT_FLOWS"), b""))]
+    return data and SUMMARY.read(data), flows
+
+
+def protection(netns, dev):
+    """The summary of a qdisc, and the flows of its class, which has the same summary."""
+    qdisc, = (one for one in lib.qdisc_dump(netns, dev) if one["handle"] == "10:")
+    l4s, = (one for one in lib.class_dump(netns, dev, 0x100000) if one["handle"] == "10:1")
+    summary, none = of_message(qdisc)
+    again, flows = of_message(l4s)
+    expect_equal(none, [], "flows of the qdisc")
+    expect_equal(bool(again), bool(summary), "summaries of the qdisc and of the class")
+    return summary, flows
+
+
+def of_end(flow, end):
+    """The address of one end of a flow."""
+    size = {socket.AF_INET: 4, socket.AF_INET6: 16}[flow["family"]]
+    return str(ipaddress.ip_address(bytes(flow[f"{end}.{number}"] for number in range(size))))
+
+
+def flood(wire, packets, build):
+    """So many packets at once, and the summary and flows right after."""
+    wire.offer(*(build() for _ in range(packets)))
+    return protection(wire.netns, "w0")
+
+
+@test("QP", "G4", "N7", needs="ext")
+def hostile_flow_is_redirected_and_others_are_not():
+    """With the ramp and with a step in time. With a step of five packets there were ten sanctions in two
+    seconds, which is not understood. Each sanction lasts twice as long as the one
+    before, the first at least for the target: at most seven in two seconds. Until the critical delay, three
+    packets of 1514 bytes or 3.6 ms, the queue grows by 1.6 - 4/3 times the link, because overload control
+    drops 25 %. In that time the flow sends 26 packets of 0.8 ms at 1.5 times the link; its score needs at
+    most three more. Known limitation: until it is redirected again, overload control can drop honest packets.
+    """
+    for knobs in ({}, {"step_thresh_us": 1000, "ramp_us": 0}):
+        with shared_aqm(rate=BPS, qprotect=TUPLE, **knobs) as (net, q):
+            run = net.traffic(2, HOSTILE, HONEST)
+            st, _ = protection(q.netns, q.dev)
+            note(f"{knobs}: {st}, honest {run['honest'].delay_us}")
+            expect(1 <= st["sanctions"] <= 7, f"{knobs}: {st['sanctions']} sanctions")
+            kept = run["hostile"].sent_ever - st["redirected"]
+            expect(0 < kept <= 29 * st["sanctions"], f"{knobs}: {kept} packets not redirected")
+            note(f"{knobs}: {run['honest'].lost} honest packets lost")
+            expect_equal(run["honest"].disorder, 0, f"{knobs}: reordered")
+            expect_equal(q.stats()["c"]["counters"]["arrived_ect1"], st["redirected"], f"{knobs}: ECT(1) in Classic")
+            expect_equal(st["redirected_bytes"], 1000 * st["redirected"], f"{knobs}: bytes")
+
+
+@test("QP", needs="ext")
+def redirected_flow_returns_without_reordering():
+    """A burst, a pause in which the Classic queue empties, and slow packets: in L again, each in its order."""
+    with shared_aqm(rate=BPS, qprotect=TUPLE) as (net, q):
+        run = net.traffic(3, Stream("hostile", ecn=ECT1, bps=2 * BPS, stop=0.5, trace=True))
+        before = q.stats()["l"]["enqueued"]
+        st, flows = protection(q.netns, q.dev)
+        expect(st["sanctions"] > 0, "no sanction")
+        expect_equal((st["sanctioned"], flows), (0, []), "flows now")
+        # Each redirection and each return during the burst can reorder once.
+        came = [sent + delay for sent, delay, _ in run["hostile"].records if delay is not None]
+        events = sum(later < earlier for earlier, later in zip(came, came[1:]))
+        note(f"{events} times a packet came before its predecessor; disorder {run['hostile'].disorder}")
+        expect(events <= 2 * st["sanctions"], f"{events} reordering events")
+        again = net.traffic(1, Stream("hostile", ecn=ECT1, bps=1e6))
+        expect_equal((again["hostile"].lost, again["hostile"].disorder), (0, 0), "lost and reordered after the return")
+        expect_equal(q.stats()["l"]["enqueued"] - before, again["hostile"].sent_ever, "in L after the return")
+
+
+@test("QP", "R13", needs="ext")
+def filter_and_priority_are_final():
+    for args in ("protocol all prio 1 matchall classid 10:1", ""):
+        with shared_aqm(rate=BPS, qprotect=TUPLE) as (net, q):
+            if args:
+                q.filter(args)
+            run = net.traffic(1, Stream("hostile", ecn=ECT1, bps=1.5 * BPS, source="snd" if args else "rtr",
+                                        priority=0 if args else 0x100001))
+            st, _ = protection(q.netns, q.dev)
+            expect_equal((st["redirected"], st["scored"]), (0, 0), f"filter '{args}': redirected, scored")
+            expect_equal(lib.arrived(q.stats()["c"]["counters"]), 0, f"of {run['hostile'].sent_ever} in Classic")
+
+
+@test("QP", needs="ext")
+def nothing_is_allocated_without_congestion():
+    with shared_aqm(rate=BPS) as (net, q):
+        net.traffic(0.5, HOSTILE)
+        expect_equal(protection(q.netns, q.dev), (None, []), "statistics with protection off")
+    with shared_aqm(rate=BPS, qprotect=TUPLE) as (net, q):
+        net.traffic(1, Stream("l", ecn=ECT1, bps=0.5 * BPS, size=1500), Stream("c", bps=0.8 * BPS))
+        st, flows = protection(q.netns, q.dev)
+        expect_equal((st["buckets"], st["scored"], flows), (0, 0, []), "without congestion in L")
+        net.traffic(0.2, HOSTILE)
+        expect_equal(protection(q.netns, q.dev)[0]["buckets"], 33, "buckets with congestion in L")
+
+
+def kinds(wire, port, size):
+    """A frame of each kind, and the source, port and protocol that it belongs to. Another port is another flow."""
+    n, src = next(wire.numbers), f"10.7.0.{port % 10 + 1}"
+    data = frames.udp(bytes(size), sport=port)
+    v4, v6 = frames.ipv4(data, ECT1), frames.ipv6(data, ECT1, flow=n)
+    spi = frames.ipv4(struct.pack("!II", port, n) + bytes(size), ECT1, proto=50)
+
+    def ether(packet):
+        return frames.ether(n, frames.IP_TYPES[packet[0] >> 4], packet)
+
+    return {
+        "IPv4": (ether(v4), ("10.7.0.1", port, 17)),
+        "IPv4 options": (ether(frames.ipv4(data, ECT1, options=bytes([1] * 8))), ("10.7.0.1", port, 17)),
+        "IPv6, many flow labels": (ether(v6), ("fd07::1", port, 17)),
+        "NQB": (ether(frames.ipv4(data, NOT_ECT, NQB)), ("10.7.0.1", port, 17)),
+        # First fragments and others, of many datagrams.
+        "fragments": (ether(frames.ipv4(data, ECT1, ident=n, frag=0x2000 if n % 2 else 100, src=src)), (src, 0, 17)),
+        "IPv6 extension": (ether(frames.ipv6(bytes([17, 0]) + bytes([1, 4, 0, 0, 0, 0]) + data, ECT1, proto=60,
+                                             src=f"fd07::{port % 10 + 1}")), (f"fd07::{port % 10 + 1}", 0, 60)),
+        "IPv4 in IPv4": (ether(frames.ipv4(v4, ECT1, proto=4, src="10.8.0.1")), ("10.7.0.1", port, 17)),
+        "IPv6 in IPv4": (ether(frames.ipv4(v6, ECT1, proto=41, src="10.8.0.1")), ("fd07::1", port, 17)),
+        "IPv4 in IPv6": (ether(frames.ipv6(v4, ECT1, proto=4, src="fd08::1")), ("10.7.0.1", port, 17)),
+        "ICMP": (ether(frames.ipv4(struct.pack("!BBHHH", 8, 0, 0, port, n) + bytes(size), ECT1, proto=1, src=src)),
+                 (src, 0, 1)),
+        "UDP header cut off": (ether(frames.ipv4(b"", ECT1, proto=17, src=src)) + bytes(size), (src, 0, 17)),
+        "ESP": (ether(spi), ("10.7.0.1", 0, 50)),
+        "VLAN": (frames.tagged(n, [(frames.ETH_P_8021Q, 5)], frames.ETH_P_IP, v4), ("10.7.0.1", port, 17)),
+        "two tags": (frames.tagged(n, [(frames.ETH_P_8021AD, 5), (frames.ETH_P_8021Q, 6)], frames.ETH_P_IPV6, v6),
+                     ("fd07::1", port, 17)),
+        "PPPoE": (frames.ether(n, frames.ETH_P_PPP_SES, frames.pppoe(frames.PPP_IP, v4)), ("10.7.0.1", port, 17)),
+        # From a VLAN device; the veth takes the tag beside the frame.
+        "accelerated VLAN": (ether(v4), ("10.7.0.1", port, 17)),
+    }
+
+
+@test("QP", "N10", needs="ext")
+def packets_of_every_kind_are_redirected():
+    """Another flow of the same kind is not; redirected NQB counts no longer as NQB."""
+    with Wire(bandwidth=bits(40e6), qprotect=TUPLE) as one:
+        names = list(kinds(one, 0, 0))
+    for name in names:
+        with Wire(bandwidth=bits(40e6), qprotect=TUPLE) as wire, contextlib.ExitStack() as stack:
+            send = wire.offer
+            if name == "accelerated VLAN":
+                lib.run("ip link add link w0 name w0.5 type vlan id 5", wire.netns)
+                lib.run("ip link set w0.5 up", wire.netns)
+                vlan = frames.Sender(wire.netns, "w0.5")
+                stack.callback(vlan.close)
+                send = vlan.send
+            # Congestion arms it; a packet that leaves is needed for that.
+            for _ in range(20):
+                send(kinds(wire, 1000, 1300)[name][0])
+            wire.idle()
+            for nth in range(60):
+                send(kinds(wire, 1000, 1300)[name][0])
+                if nth % 20 == 10:
+                    send(kinds(wire, 1001, 20)[name][0])
+            st, flows = protection(wire.netns, "w0")
+            note(f"{name}: {st}")
+            expect(st["redirected"] > 0 and st["sanctions"] == 1, f"{name}: {st}")
+            expect_equal(sorted(flow["sanctioned"] for flow in flows), [0, 1], f"{name}: flows that are sanctioned")
+            flow = flows[0]
+            expect_equal((flow["sanctioned"], flow["redirected"], flow["shared"]), (1, st["redirected"], 0), name)
+            expect_equal((of_end(flow, "src"), flow["sport"], flow["protocol"]), kinds(wire, 1000, 0)[name][1], name)
+            counters = wire.stats()
+            expect_equal(lib.arrived(counters["c"]["counters"]), st["redirected"], f"{name}: in Classic")
+            if name == "NQB":
+                expect_equal(counters["link"]["nqb_arrived"], 83 - st["redirected"], "NQB")
+
+
+@test("QP", needs="ext")
+def flows_without_a_bucket_share_one():
+    """40 flows at once: 32 buckets are too few, and the class lists the shared one."""
+    with Wire(bandwidth=bits(40e6), qprotect=TUPLE) as wire:
+        wire.offer(*(wire.udp(1500, ECT1) for _ in range(20)))
+        wire.idle()
+        for _ in range(3):
+            for flow in range(40):
+                wire.offer(*(kinds(wire, 2000 + flow, 1300)["IPv4"][0] for _ in range(2)))
+        st, flows = protection(wire.netns, "w0")
+        note(f"{st}")
+        expect(st["scored_shared"] > 0, "the shared bucket was not used")
+        expect(any(flow["shared"] for flow in flows), f"{flows}")
+
+
+@test("QP", needs="ext")
+def hash_alone_is_shown_on_demand():
+    with Wire(bandwidth=bits(40e6), qprotect=HASH) as wire:
+        wire.offer(*(wire.udp(1500, ECT1) for _ in range(20)))
+        wire.idle()
+        _, flows = flood(wire, 60, lambda: wire.udp(1500, ECT1))
+        expect(flows and flows[0]["sanctioned"] and flows[0]["hash"], f"{flows}")
+        expect(not any(flows[0][name] for name in FLOW.names if name.startswith(("src", "dst"))), "addresses")
+        expect_equal([flows[0][name] for name in ("family", "protocol", "sport", "dport")], [0] * 4, "the rest")
+
+
+@test("QP", needs="ext")
+def gso_packet_counts_all_its_bytes():
+    """Split or whole, one of 60000 bytes is scored as those it stands for."""
+    for split in (0, 1):
+        with Wire(bandwidth=bits(40e6), qprotect=TUPLE, split_gso=split) as wire:
+            wire.offer(*(wire.udp(1500, ECT1) for _ in range(20)))
+            wire.idle()
+            wire.offer(*(wire.udp(1500, ECT1) for _ in range(4)))
+            for _ in range(3):
+                expect(wire.gso(60000, 1448, ECT1), "the kernel refused it")
+            st, flows = protection(wire.netns, "w0")
+            flow = max(flows, key=lambda flow: flow["redirected"])
+            note(f"split {split}: {st}")
+            expect_equal(flow["redirected"], st["redirected"], "packets")
+            expect_equal(st["redirected"] % 42 if split else st["redirected"] <= 3, 0 if split else True, "segments")
+            expect(st["redirected_bytes"] >= 60000, "bytes")
+
+
+if __name__ == "__main__":
+    lib.main()

@@ -1,0 +1,184 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Prove the functions prove_* of this directory with CBMC, on 64 and on 32 bit.
+
+Each proof holds for all inputs that it does not exclude. Besides its own claims it shows that no statement on the way
+overflows, loses bits in a conversion, divides by zero, shifts too far or leaves an array. The algorithm's headers are
+those of the module, unmodified. A comment '/* proof: WORDS */' before a proof says: long (only with --long), a solver
+(cvc5, z3) where the default one takes too long, 64 (not proved on 32 bit).
+
+scripts/proof.sh runs this program in a Debian tree that has CBMC.
+"""
+import argparse
+import concurrent.futures
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import typing
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+CHECKS = ["--unwinding-assertions", "--unsigned-overflow-check", "--conversion-check", "--pointer-overflow-check"]
+BITS = {"64": [], "32": ["-m32"]}
+# Bits are lost on purpose: what the expression must contain, and why.
+WANTED = {
+    "s->dither_q32 * 1664525": "linear congruential sequence, modulo 2^32",
+    "(s32)s->dither_q32": "the dither is signed",
+    "(u32)pkt->rnd": "lower half of the random bits",
+    "(u32)now_ns": "lower 32 bits, compared modulo 2^32",
+    "(u32)d->busy_bytes": "lower 32 bits, compared modulo 2^32",
+    "(u32)now_ns + (unsigned int)1": "lower 32 bits, compared modulo 2^32",
+    "d->begin_ns": "lower 32 bits, compared modulo 2^32",
+    "d->sum_ns + delay_ns": "the sum wraps around",
+    "low[(signed long int)bucket] + 1": "carries over to high[]",
+    "low[(signed int)bucket] + 1": "carries over to high[]",
+    "high[(signed long int)bucket] + 1": "2^48 packets take nine years",
+    "high[(signed int)bucket] + 1": "2^48 packets take nine years",
+    "ramp->min_ns) * ramp->slope": "below 2^48 in the ramp: the slope is 2^48 divided by its width",
+}
+
+
+class Proof(typing.NamedTuple):
+    file: str
+    name: str
+    words: frozenset
+
+
+class Result(typing.NamedTuple):
+    failures: list
+    claims: int
+    seconds: float
+
+
+def proofs():
+    found = []
+    for path in sorted(glob.glob(os.path.join(HERE, "*.c"))):
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        for match in re.finditer(r"(?:/\* proof: ([^*]*) \*/\n)?void prove_(\w+)\(void\)", text):
+            found.append(Proof(path, match[2], frozenset((match[1] or "").split())))
+    return found
+
+
+def build(proof, bits, headers, where):
+    """The program of a proof's file, as CBMC reads it."""
+    out = os.path.join(where, f"{proof.name}.{bits}.goto")
+    subprocess.run(["goto-cc", *BITS[bits], "-std=gnu11", f"-I{ROOT}/selftests/unit/include", f"-I{headers}",
+                    f"-I{HERE}", "-o", out, proof.file], check=True)
+    return out
+
+
+def run(proof, program):
+    """What does not hold."""
+    began = time.monotonic()
+    solver = [f"--{word}" for word in ("cvc5", "z3") if word in proof.words]
+    done = subprocess.run(["cbmc", program, "--function", "prove_" + proof.name, "--json-ui", "--drop-unused-functions",
+                           *solver, *CHECKS], capture_output=True, text=True, check=False)
+    try:
+        answer = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        return Result([f"cbmc ended with {done.returncode}: {(done.stderr or done.stdout)[-500:]}"], 0, 0)
+    claims = next((part["result"] for part in answer if "result" in part), None)
+    if not claims:
+        texts = [part["messageText"] for part in answer if part.get("messageType") == "ERROR"]
+        return Result(texts or ["cbmc gave no result"], 0, 0)
+    failures = [f"{claim['description']}, {place(claim)}" for claim in claims
+                if claim["status"] != "SUCCESS" and not any(text in claim["description"] for text in WANTED)]
+    return Result(failures, len(claims), time.monotonic() - began)
+
+
+def broken(proof, where):
+    """Headers with the fault that the proof must find."""
+    with open(os.path.join(HERE, "broken.toml"), "rb") as file:
+        faults = tomllib.load(file)
+    if proof.name not in faults:
+        sys.exit(f"prove.py: broken.toml has no fault for {proof.name}; add one")
+    fault = faults[proof.name]
+    headers = os.path.join(where, proof.name)
+    shutil.copytree(os.path.join(ROOT, "include"), headers)
+    path = os.path.join(headers, "net", f"dualpi2_{fault['file']}.h")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    if text.count(fault["old"]) != 1:
+        sys.exit(f"prove.py: broken.toml, {proof.name}: '{fault['old']}' must be once in {path}, but is there "
+                 f"{text.count(fault['old'])} times")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace(fault["old"], fault["new"]))
+    return headers
+
+
+def exhaust(long, where):
+    """What no prover decides: [(text of the result, passed)]."""
+    program = os.path.join(where, "exhaust")
+    subprocess.run(["gcc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/selftests/unit/include",
+                    f"-I{ROOT}/include", "-o", program, os.path.join(HERE, "exhaust.c")], check=True)
+    done = subprocess.run([program, "1" if long else "97"], capture_output=True, text=True, check=False)
+    sys.stderr.write(done.stderr)
+    return [(name, f"ok {name}" in done.stdout.replace("not ok", "no")) for name in
+            ("1 gain_is_rounded_to_nearest", "2 root_is_the_smallest")]
+
+
+def place(claim):
+    at = claim.get("sourceLocation", {})
+    return f"{os.path.basename(at.get('file', '?'))}:{at.get('line', '?')}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-k", action="append", metavar="NAME", help="proofs whose name contains it")
+    parser.add_argument("--long", action="store_true", help="also those that take minutes")
+    parser.add_argument("--bits", choices=BITS, help="only on these machines")
+    parser.add_argument("--broken", action="store_true", help="break the headers once for each proof: it must fail")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    if not shutil.which("cbmc"):
+        sys.exit("prove.py: cbmc is missing; run scripts/proof.sh")
+    wanted = [(proof, bits) for proof in proofs() for bits in BITS
+              if (not args.k or any(part in proof.name for part in args.k)) and args.bits in (None, bits)
+              and (args.long or "long" not in proof.words) and (bits == "64" or "64" not in proof.words)]
+    if args.broken:
+        wanted = [(proof, bits) for proof, bits in wanted if bits == "64"]
+    if not wanted:
+        sys.exit("prove.py: no proof has such a name")
+    with tempfile.TemporaryDirectory() as where, concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        return report(args, wanted, where, pool)
+
+
+def report(args, wanted, where, pool):
+    others = [] if args.broken or args.k or args.bits else exhaust(args.long, where)
+    print(f"TAP version 13\n1..{len(wanted) + len(others)}", flush=True)
+    headers = os.path.join(ROOT, "include")
+    programs = {}
+    for proof, bits in wanted:
+        if args.broken:
+            programs[proof, bits] = build(proof, bits, broken(proof, where), where)
+        elif (proof.file, bits) not in programs:
+            programs[proof.file, bits] = build(proof, bits, headers, where)
+    running = [pool.submit(run, proof, programs[proof if args.broken else proof.file, bits]) for proof, bits in wanted]
+    failed = 0
+    for number, ((proof, bits), future) in enumerate(zip(wanted, running), 1):
+        result = future.result()
+        for text in result.failures:
+            print(f"# {text}")
+        good = bool(result.failures and result.claims) if args.broken else not result.failures
+        failed += not good
+        print(f"# {result.claims} claims, {result.seconds:.1f} s")
+        name = f"{proof.name}_{'broken' if args.broken else bits + '_bit'}"
+        print(f"{'ok' if good else 'not ok'} {number} {name}", flush=True)
+    for number, (name, good) in enumerate(others, len(wanted) + 1):
+        failed += not good
+        print(f"{'ok' if good else 'not ok'} {number} {name.partition(' ')[2]}")
+    total = len(wanted) + len(others)
+    print(f"# Totals: pass:{total - failed} fail:{failed} xfail:0 xpass:0 skip:0 error:0")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

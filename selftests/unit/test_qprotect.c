@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Queue protection: scores, buckets, and which flows are redirected. */
+
+#include "unit.h"
+
+#define QP_LINK		5000000U		/* bytes per second: 40 Mbit/s */
+#define QP_NOW		(100 * SEC)
+#define QP_BYTES	1514U
+#define QP_WAIT		(15 * MS)		/* the Classic target */
+
+/* One instance of queue protection. */
+struct qp_play {
+	struct dualpi2_config cfg;
+	struct dualpi2_params p;
+	struct dualpi2_vars v;
+	struct dualpi2_qprotect_params qp;
+	struct dualpi2_qprotect_bucket b[DUALPI2_QPROTECT_BUCKETS];
+	u64 c_in;
+	u64 c_out;
+	u64 now;
+};
+
+static struct qp_play qp_new(struct dualpi2_config cfg, u64 rate)
+{
+	struct qp_play q = { .cfg = cfg, .p = unit_params(&cfg), .now = QP_NOW };
+
+	q.v = unit_vars(&q.p);
+	q.v.target_ns = QP_WAIT;
+	memset(&q.qp, 0xa5, sizeof(q.qp));
+	dualpi2_qprotect_init(&q.qp, &q.cfg, &q.p, &q.v, dualpi2_ns_per_byte_q20(rate));
+	return q;
+}
+
+/* With a step of 1 ms, so that the critical delay is that of RFC 9957. */
+static struct qp_play qp_step(u64 rate)
+{
+	return qp_new(UNIT_CONFIG(cfg.ramp_us = 0, cfg.ramp_is_set = true), rate);
+}
+
+static enum dualpi2_qprotect_verdict qp_packet(struct qp_play *q, u32 hash, u32 bytes, u64 p_q32,
+					       u64 delay_ns)
+{
+	u32 i = dualpi2_qprotect_pick(&q->qp, q->b, hash, q->c_out, q->now);
+	enum dualpi2_qprotect_verdict verdict =
+		dualpi2_qprotect_verdict(&q->qp, &q->b[i], bytes, p_q32, delay_ns, q->c_out, q->now);
+
+	if (verdict != DUALPI2_QPROTECT_KEEP) {
+		q->c_in += bytes;
+		q->b[i].c_end = q->c_in;
+	}
+	return verdict;
+}
+
+static u64 qp_score(const struct qp_play *q, u32 i)
+{
+	return dualpi2_qprotect_score_ns(&q->b[i], q->now);
+}
+
+UNIT_TEST(qprotect_defaults_are_those_of_rfc_9957)
+{
+	struct qp_play q = qp_new(unit_config(), 0);
+
+	CHECK_EQ(q.cfg.qprotect, DUALPI2_QPROTECT_OFF);
+	/* The ramp ends there; with a step it is 1 ms. */
+	CHECK_EQ(q.qp.delay_ns, 1200000);
+	CHECK_EQ(q.qp.product, 1200000ULL * 4000000);
+	CHECK_EQ(q.qp.wait_ns, QP_WAIT);
+	CHECK_EQ(q.qp.ns_per_byte_q20, 2000000000);	/* 10^9 / 2^19 ns per byte */
+	CHECK_EQ(q.qp.has_ramp, false);
+}
+
+/* Three packets of 1514 bytes take 1 ms at 36.336 Mbit/s. */
+UNIT_TEST(qprotect_critical_delay_on_slow_links_is_three_packets)
+{
+	static const struct { u64 rate, delay; } rows[] = {
+		{ 0, 1000000 }, { 12500000, 1000000 }, { 4542000, 1000000 }, { 4541000, 1000220 },
+		{ 500000, 9084000 }, { 1000, 1ULL << 31 },
+	};
+
+	for_each(row, rows) {
+		struct qp_play q = qp_step(row->rate);
+
+		CHECK_NEAR(q.qp.delay_ns, row->delay, 1);
+		CHECK_EQ(q.qp.product, q.qp.delay_ns * 4000000ULL);
+	}
+}
+
+UNIT_TEST(qprotect_extreme_options_do_not_overflow)
+{
+	struct qp_play q = qp_new(UNIT_CONFIG(cfg.qprotect_delay_us = DUALPI2_QPROTECT_DELAY_MAX,
+					      cfg.qprotect_score_us = DUALPI2_QPROTECT_SCORE_MAX,
+					      cfg.qprotect_rate = DUALPI2_QPROTECT_RATE_MAX), 0);
+
+	CHECK_EQ(q.qp.delay_ns, 1ULL << 31);
+	CHECK_EQ(q.qp.product, (1ULL << 31) * 5 * SEC);
+	CHECK_EQ(q.qp.ns_per_byte_q20, 8389);
+	/* The cap alone decides. */
+	q.b[0].expiry_ns = QP_NOW + 5 * SEC - 1;
+	CHECK_EQ(qp_packet(&q, 0, 1, ONE, UINT64_MAX), DUALPI2_QPROTECT_KEEP);
+}
+
+/* A step has a ramp from half of the critical delay on; the ramp of the AQM is used as
+ * it is, and with a Classic backlog that ramp.
+ */
+UNIT_TEST(qprotect_native_probability_is_that_of_the_ramp)
+{
+	struct qp_play ramp = qp_new(UNIT_CONFIG(cfg.bandwidth = QP_LINK), QP_LINK);
+	struct qp_play step = qp_new(UNIT_CONFIG(cfg.ramp_us = 0, cfg.ramp_is_set = true), QP_LINK);
+	struct qp_play pkts = qp_new(UNIT_CONFIG(cfg.step_thresh_pkts = 5), QP_LINK);
+	static const struct { u64 delay, step, ramp, shared; } rows[] = {
+		{ 0, 0, 0, 0 }, { 480000, 0, 0, 0 }, { 500000, 0, 0, ONE / 12 },
+		{ 750000, ONE / 2, 0, ONE }, { 800000, ONE * 3 / 5, 0, ONE },
+		{ 1000000, ONE, ONE / 2, ONE }, { 1200000, ONE, ONE, ONE },
+		{ UINT64_MAX, ONE, ONE, ONE },
+	};
+
+	CHECK(!ramp.qp.has_ramp && step.qp.has_ramp && pkts.qp.has_ramp, "which have one");
+	for_each(row, rows) {
+		CHECK_NEAR(dualpi2_qprotect_native_q32(&ramp.qp, &ramp.v, false, row->delay),
+			   row->ramp, 8);
+		CHECK_NEAR(dualpi2_qprotect_native_q32(&ramp.qp, &ramp.v, true, row->delay),
+			   row->shared, 100);
+		CHECK_NEAR(dualpi2_qprotect_native_q32(&step.qp, &step.v, false, row->delay),
+			   row->step, 8);
+		CHECK_NEAR(dualpi2_qprotect_native_q32(&pkts.qp, &pkts.v, true, row->delay),
+			   row->step, 8);
+	}
+}
+
+/* Bytes times probability over the rate, and less one second per second. */
+UNIT_TEST(qprotect_score_is_congestion_less_ageing)
+{
+	struct qp_play q = qp_new(unit_config(), QP_LINK);
+	u64 full = QP_BYTES * SEC / 524288;
+
+	qp_packet(&q, 7, QP_BYTES, ONE, 0);
+	CHECK_NEAR(qp_score(&q, 7), full, 1);
+	qp_packet(&q, 7, QP_BYTES, ONE / 4, 0);
+	CHECK_NEAR(qp_score(&q, 7), full + full / 4, 2);
+	q.now += 1000000;
+	CHECK_NEAR(qp_score(&q, 7), full + full / 4 - 1000000, 2);
+	qp_packet(&q, 7, QP_BYTES, 0, 0);
+	CHECK_NEAR(qp_score(&q, 7), full + full / 4 - 1000000, 2);
+	q.now += SEC;
+	CHECK_EQ(qp_score(&q, 7), 0);
+	qp_packet(&q, 7, 64, ONE, 0);
+	CHECK_NEAR(qp_score(&q, 7), 64 * SEC / 524288, 1);
+}
+
+UNIT_TEST(qprotect_score_is_exact_and_capped)
+{
+	for (int n = 0; n < 100000; n++) {
+		struct qp_play q = qp_new(UNIT_CONFIG(cfg.qprotect_rate =
+			unit_any(DUALPI2_QPROTECT_RATE_MIN, DUALPI2_QPROTECT_RATE_MAX)), QP_LINK);
+		u64 before = unit_any(0, 5 * SEC), p = unit_any_q32();
+		u32 bytes = unit_any(0, U32_MAX);
+		long double more = (long double)bytes * q.qp.ns_per_byte_q20 / (1 << 20);
+		long double want;
+
+		if (more > 5e9L)
+			more = 5e9L;
+		want = before + more * p / ONE;
+		if (want > 5e9L)
+			want = 5e9L;
+		q.b[0].expiry_ns = q.now + before;
+		qp_packet(&q, 0, bytes, p, unit_any(0, UINT64_MAX));
+		CHECK(fabsl(qp_score(&q, 0) - want) <= 4, "%u bytes, p %llu, %llu ns before: %llu ns, want %Lf",
+		      bytes, (ull)p, (ull)before, (ull)qp_score(&q, 0), want);
+	}
+}
+
+/* 1 ms and 4 ms: the product decides, but only above 1 ms. */
+UNIT_TEST(qprotect_sanctions_by_delay_and_score)
+{
+	static const struct { u64 delay, score; bool sanction; } rows[] = {
+		{ 1000000, 4900 * MS, false }, { 1000001, 3999996, false }, { 1000001, 3999997, true },
+		{ 2000000, 2000000, false }, { 2000000, 2000001, true },
+		{ 500000, 5000 * MS - 1, false }, { 0, 5000 * MS, true },
+		{ UINT64_MAX, 1, false }, { UINT64_MAX, 1863, true }, { 1ULL << 31, 1862, false },
+	};
+
+	for_each(row, rows) {
+		struct qp_play q = qp_step(QP_LINK);
+
+		q.b[3].expiry_ns = q.now + row->score;
+		q.b[3].hash = 3;
+		CHECK(qp_packet(&q, 3, 0, 1, row->delay) ==
+		      (row->sanction ? DUALPI2_QPROTECT_SANCTION : DUALPI2_QPROTECT_KEEP),
+		      "%llu ns, score %llu ns", (ull)row->delay, (ull)row->score);
+		/* A packet that is not scored does not begin a redirection. */
+		q = qp_step(QP_LINK);
+		q.b[3].expiry_ns = q.now + row->score;
+		q.b[3].hash = 3;
+		CHECK_EQ(qp_packet(&q, 3, 0, 0, row->delay), DUALPI2_QPROTECT_KEEP);
+	}
+}
+
+/* Until the score has expired and the last redirected packet has left. */
+UNIT_TEST(qprotect_redirects_the_whole_flow)
+{
+	struct qp_play q = qp_step(QP_LINK);
+
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(qp_packet(&q, 5, QP_BYTES, ONE, 900000), DUALPI2_QPROTECT_KEEP);
+	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, ONE, 1100000), DUALPI2_QPROTECT_SANCTION);
+	CHECK_EQ(qp_packet(&q, 6, QP_BYTES, 0, 0), DUALPI2_QPROTECT_KEEP);
+	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, 0, 0), DUALPI2_QPROTECT_REDIRECT);
+	/* The queue is empty before the score has expired. */
+	q.c_out = q.c_in;
+	q.now = q.b[5].expiry_ns - 1;
+	CHECK_EQ(qp_packet(&q, 5, 100, 0, 0), DUALPI2_QPROTECT_REDIRECT);
+	/* And the score before the queue is. */
+	q.now = q.b[5].expiry_ns;
+	q.c_out = q.c_in - 1;
+	CHECK_EQ(qp_packet(&q, 5, 100, 0, 0), DUALPI2_QPROTECT_REDIRECT);
+	q.c_out = q.c_in;
+	CHECK_EQ(qp_packet(&q, 5, 100, 0, 0), DUALPI2_QPROTECT_KEEP);
+	CHECK_EQ(q.b[5].c_end, 0);
+}
+
+/* Each word, and each key, has its part in the hash. */
+UNIT_TEST(qprotect_hash_is_that_of_lemire_and_kaser)
+{
+	u64 keys[DUALPI2_QPROTECT_KEYS] = {};
+	u32 words[DUALPI2_QPROTECT_WORDS] = {};
+
+	for (u32 n = 0; n <= DUALPI2_QPROTECT_WORDS; n += 2) {
+		u64 sum;
+
+		for_each(key, keys)
+			key[0] = unit_any(0, UINT64_MAX);
+		for_each(word, words)
+			word[0] = unit_any(0, U32_MAX);
+		sum = keys[0];
+		for (u32 i = 0; i < n / 2; i++)
+			sum += (keys[2 * i + 1] + words[2 * i]) * (keys[2 * i + 2] + words[2 * i + 1]);
+		CHECK_EQ(dualpi2_qprotect_hash(keys, words, n), sum >> 32);
+	}
+}
+
+/* Flows that differ in one port are spread over all buckets, whichever the keys. */
+UNIT_TEST(qprotect_hash_spreads_ports)
+{
+	u64 keys[DUALPI2_QPROTECT_KEYS] = {};
+	u32 words[4] = { 0, 17, 0x0100070a, 0x0200070a }, n[DUALPI2_QPROTECT_FLOWS] = {};
+
+	for (int round = 0; round < 100; round++) {
+		for_each(key, keys)
+			key[0] = unit_rnd();
+		for (words[0] = 0; words[0] < 320; words[0]++)
+			n[dualpi2_qprotect_hash(keys, words, 4) % DUALPI2_QPROTECT_FLOWS]++;
+	}
+	/* Pairwise independent: the standard deviation is 31. */
+	for_each(count, n)
+		CHECK_NEAR(*count, 1000, 160);
+}
+
+/* Flow 5 is redirected at the present time, and always has a packet in the Classic queue. */
+static struct qp_play qp_redirected(void)
+{
+	struct qp_play q = qp_step(QP_LINK);
+
+	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, ONE, 2 * MS), DUALPI2_QPROTECT_SANCTION);
+	return q;
+}
+
+/* A flow that always has a packet in the Classic queue returns one target after its score
+ * has expired.
+ */
+UNIT_TEST(qprotect_steady_flow_returns_after_the_wait)
+{
+	struct qp_play q = qp_redirected();
+	u64 end = q.b[5].expiry_ns + QP_WAIT;
+
+	CHECK_NEAR(end, q.now + QP_BYTES * SEC / 524288 + QP_WAIT, 1);
+	for (; q.now < end; q.now += MS) {
+		CHECK_EQ(qp_packet(&q, 5, QP_BYTES, 0, 0), DUALPI2_QPROTECT_REDIRECT);
+		CHECK_EQ(dualpi2_qprotect_use(&q.qp, q.b, 0, q.now).redirected, 1);
+	}
+	q.now = end - 1;
+	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, 0, 0), DUALPI2_QPROTECT_REDIRECT);
+	q.now = end;
+	CHECK_EQ(dualpi2_qprotect_use(&q.qp, q.b, 0, q.now).used, 0);
+	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, 0, 0), DUALPI2_QPROTECT_KEEP);
+	CHECK_EQ(q.b[5].c_end, 0);
+}
+
+/* 12 Mbit/s in the Classic queue, while others congest the L4S queue: below the constant
+ * rate of congestion the flow returns, above it stays.
+ */
+UNIT_TEST(qprotect_redirected_flow_returns_if_it_would_congest_little)
+{
+	static const struct { u64 p; bool returns; } rows[] = {
+		{ ONE / 100, true }, { ONE / 4, true }, { ONE / 2, false }, { ONE, false },
+	};
+
+	for_each(row, rows) {
+		struct qp_play q = qp_redirected();
+		bool returned = false;
+
+		for (int n = 0; n < 10000 && !returned; n++) {
+			q.now += MS;
+			returned = qp_packet(&q, 5, 1500, row->p, MS / 2) == DUALPI2_QPROTECT_KEEP;
+		}
+		CHECK_EQ(returned, row->returns);
+		CHECK(qp_score(&q, 5) <= DUALPI2_QPROTECT_SCORE_MAX_NS, "score %llu", (ull)qp_score(&q, 5));
+	}
+}
+
+/* A sanction within 100 ms of the return lasts twice as long, with a score of up to 5 s; later not. */
+UNIT_TEST(qprotect_repeated_sanctions_last_twice_as_long)
+{
+	struct qp_play q = qp_redirected();
+	u64 first = qp_score(&q, 5), last = first;
+
+	for (int n = 0; n < 12; n++) {
+		q.now = q.b[5].expiry_ns + QP_WAIT;
+		CHECK_EQ(qp_packet(&q, 5, QP_BYTES, 0, 0), DUALPI2_QPROTECT_KEEP);
+		q.now += 100 * MS - 1;
+		CHECK_EQ(qp_packet(&q, 5, QP_BYTES, ONE, 2 * MS), DUALPI2_QPROTECT_SANCTION);
+		last = min_t(u64, 2 * (last + QP_WAIT), DUALPI2_QPROTECT_SCORE_MAX_NS);
+		CHECK_EQ(qp_score(&q, 5), last);
+	}
+	CHECK_EQ(last, DUALPI2_QPROTECT_SCORE_MAX_NS);
+	q.now = q.b[5].expiry_ns + QP_WAIT;
+	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, 0, 0), DUALPI2_QPROTECT_KEEP);
+	q.now += 100 * MS;
+	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, ONE, 2 * MS), DUALPI2_QPROTECT_SANCTION);
+	CHECK_EQ(qp_score(&q, 5), first);
+}
+
+/* 1.5 times the link, for a minute: how long the flow is in the L4S queue, and the delay there.
+ * L4S packets are served first.
+ */
+UNIT_TEST(qprotect_unresponsive_flow_is_seldom_in_the_l4s_queue)
+{
+	struct qp_play q = qp_step(QP_LINK);
+	u64 step = QP_BYTES * SEC / QP_LINK * 2 / 3, end = QP_NOW + 60 * SEC;
+	u64 sent = 0, kept = 0, sanctions = 0, worst = 0, beyond = 0;
+	s64 left = 0;
+
+	for (; q.now < end; q.now += step, sent++) {
+		u64 delay = left > 0 ? left * SEC / QP_LINK : 0;
+		u64 p = dualpi2_qprotect_native_q32(&q.qp, &q.v, false, delay);
+		enum dualpi2_qprotect_verdict verdict = qp_packet(&q, 1, QP_BYTES, p, delay);
+
+		left += verdict == DUALPI2_QPROTECT_KEEP ? QP_BYTES : 0;
+		left -= (s64)(step * QP_LINK / SEC);
+		if (left < 0)
+			left = 0;
+		kept += verdict == DUALPI2_QPROTECT_KEEP;
+		sanctions += verdict == DUALPI2_QPROTECT_SANCTION;
+		beyond += delay > MS;
+		worst = delay > worst ? delay : worst;
+	}
+	/* 8 until the time doubled from 18 ms is 5 s, then one each 5 s. */
+	CHECK(sanctions <= 8 + 60 / 5, "%llu sanctions", (ull)sanctions);
+	CHECK(beyond <= 2 * sanctions, "%llu packets beyond 1 ms", (ull)beyond);
+	CHECK(kept < sent / 1000, "%llu of %llu kept", (ull)kept, (ull)sent);
+	CHECK(worst < 2 * MS, "%llu ns", (ull)worst);
+}
+
+UNIT_TEST(qprotect_bucket_is_the_own_or_a_free_one_or_the_shared_one)
+{
+	struct qp_play q = qp_step(QP_LINK);
+	u32 flow = 9 << 5 | 4;		/* of buckets 4 and 9 */
+	u32 shared = DUALPI2_QPROTECT_FLOWS;
+
+#define PICK(hash)	dualpi2_qprotect_pick(&q.qp, q.b, hash, q.c_out, q.now)
+	/* The earlier expiry, and the first of equals. */
+	CHECK_EQ(PICK(flow), 4);
+	CHECK_EQ(q.b[4].hash, flow);
+	q.b[4].hash = 1;
+	q.b[4].expiry_ns = 2;
+	q.b[9].expiry_ns = 1;
+	CHECK_EQ(PICK(flow), 9);
+	/* Its own, even if the other expired earlier. */
+	q.b[4].expiry_ns = 0;
+	CHECK_EQ(PICK(flow), 9);
+	q.b[9] = (struct dualpi2_qprotect_bucket) { .expiry_ns = q.now + 1, .hash = 2 };
+	q.b[4] = (struct dualpi2_qprotect_bucket) { .expiry_ns = q.now + 2, .hash = 1, .redirected = 3 };
+	CHECK_EQ(PICK(flow), shared);
+	CHECK_EQ(q.b[shared].redirected, 0);
+	q.now += 1;
+	CHECK_EQ(PICK(flow), 9);
+	/* One whose last packet is still queued is not free. */
+	q.b[9] = (struct dualpi2_qprotect_bucket) { .expiry_ns = q.now, .c_end = 1, .hash = 2 };
+	CHECK_EQ(PICK(flow), shared);
+	/* Bucket 4 expires earlier. */
+	q.b[9].expiry_ns = q.now + 1;
+	q.now += 1;
+	CHECK_EQ(PICK(flow), 4);
+	CHECK_EQ(q.b[4].redirected, 0);
+	CHECK_EQ(q.b[4].expiry_ns, 0);
+	q.b[4] = (struct dualpi2_qprotect_bucket) { .expiry_ns = q.now, .c_end = 1, .hash = 1 };
+	q.c_out = 1;
+	CHECK_EQ(PICK(flow), 4);
+	/* High bits make another flow. */
+	CHECK_EQ(PICK(flow | 1U << 31), 4);
+	CHECK_EQ(q.b[4].hash, flow | 1U << 31);
+#undef PICK
+}
+
+UNIT_TEST(qprotect_use_counts_what_is_not_free)
+{
+	struct qp_play q = qp_step(QP_LINK);
+	struct dualpi2_qprotect_use use = dualpi2_qprotect_use(&q.qp, q.b, 0, q.now);
+
+	CHECK(!use.used && !use.redirected && !use.score_max_ns, "without any");
+	q.b[0].expiry_ns = q.now + 5;
+	q.b[1].expiry_ns = q.now;
+	q.b[2].expiry_ns = q.now;
+	q.b[2].c_end = 7;
+	q.b[32].expiry_ns = q.now + 9;
+	q.b[32].c_end = 3;
+	q.b[31].expiry_ns = q.now + 8;
+	use = dualpi2_qprotect_use(&q.qp, q.b, 6, q.now);
+	CHECK_EQ(use.used, 4);
+	CHECK_EQ(use.redirected, 2);
+	CHECK_EQ(use.score_max_ns, 9);
+	use = dualpi2_qprotect_use(&q.qp, q.b, 7, q.now);
+	CHECK_EQ(use.used, 3);
+	CHECK_EQ(use.redirected, 1);
+}
+
+/* A flow at twice the rate of the link, and the packets of another in between. */
+UNIT_TEST(qprotect_finds_the_flow_that_builds_the_queue)
+{
+	struct qp_play q = qp_step(QP_LINK);
+	u64 queued = 0, worst = 0;
+	bool found = false;
+
+	for (int n = 0; n < 1000 && !found; n++) {
+		u32 hash = n % 10 ? 1 : 2;
+		u64 delay = queued * SEC / QP_LINK;
+		u64 p = dualpi2_qprotect_native_q32(&q.qp, &q.v, false, delay);
+
+		if (qp_packet(&q, hash, QP_BYTES, p, delay) == DUALPI2_QPROTECT_SANCTION) {
+			CHECK_EQ(hash, 1);
+			found = true;
+		}
+		worst = delay;
+		queued += QP_BYTES / 2;
+		q.now += QP_BYTES * SEC / QP_LINK / 2;
+	}
+	CHECK(found && worst < 2 * MS, "at %llu ns", (ull)worst);
+}
+
+/* While flows are redirected, the L4S queue is not the cause of an overload. */
+UNIT_TEST(qprotect_spares_the_l4s_queue_in_overload)
+{
+	struct dualpi2_params p = unit_params_k(2);
+	struct dualpi2_vars v = unit_vars(&p);
+	struct dualpi2_packet pkt = {
+		.profile = DUALPI2_L_SCALABLE, .may_drop = true, .l_pkts = 3, .shared = true,
+	};
+
+	overload_at(&p, &v, ONE, SEC);
+	CHECK_EQ(dualpi2_verdict(&p, &v, &pkt), DUALPI2_DROP_OVERLOAD);
+	pkt.spared = true;
+	for (int n = 0; n < 10; n++)
+		CHECK_EQ(dualpi2_verdict(&p, &v, &pkt), DUALPI2_MARK_COUPLED);
+	/* Classic is not spared. */
+	pkt.profile = DUALPI2_C_MARK;
+	CHECK_EQ(dualpi2_verdict(&p, &v, &pkt), DUALPI2_DROP_OVERLOAD);
+	/* Nor are Not-ECT packets of the L4S queue dropped by the coupled probability. */
+	pkt.profile = DUALPI2_L_DROP;
+	for (int n = 0; n < 10; n++)
+		CHECK_EQ(dualpi2_verdict(&p, &v, &pkt), DUALPI2_PASS);
+}
