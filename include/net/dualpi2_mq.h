@@ -71,7 +71,7 @@ struct dualpi2_mq_sum {
 
 /**
  * struct dualpi2_mq_params - parameters, the same in all queues
- * @ns_per_byte_q20: of the rate that all queues share; 0: no rate, no packet waits
+ * @ns_per_byte_q20: of the rate that all queues share; without one nothing here is called
  * @horizon_ns: link time that all Classic queues together reserve in advance
  * @l_ticket_ns: link time of an L4S ticket
  * @mtu_ns: serialization time of a packet of one MTU
@@ -312,8 +312,6 @@ static inline bool dualpi2_mq_l_ready(const struct dualpi2_mq_params *p,
 	u32 frac_q20;
 	s64 time;
 
-	if (!p->ns_per_byte_q20)
-		return true;
 	cost_ns = dualpi2_mq_cost(p, q, head_bytes, &repaid_ns, &frac_q20);
 	if (q->l_credit_ns >= cost_ns && q->l_open)
 		return true;
@@ -358,8 +356,6 @@ static inline void dualpi2_mq_l_sent(const struct dualpi2_mq_params *p,
 {
 	u64 repaid_ns, cost_ns, paid_ns;
 
-	if (!p->ns_per_byte_q20)
-		return;
 	cost_ns = dualpi2_mq_cost(p, q, bytes, &repaid_ns, &q->frac_q20);
 	q->drop_ns -= repaid_ns;
 	paid_ns = min_t(u64, q->l_credit_ns, cost_ns);
@@ -436,8 +432,6 @@ static inline bool dualpi2_mq_c_ready(const struct dualpi2_mq_params *p,
 	s64 time, floor;
 	u32 frac_q20;
 
-	if (!p->ns_per_byte_q20)
-		return true;
 	cost_ns = dualpi2_mq_cost(p, q, head_bytes, &repaid_ns, &frac_q20);
 	if (q->c_credit_ns >= cost_ns && q->c_open)
 		return true;
@@ -470,8 +464,6 @@ static inline void dualpi2_mq_c_sent(const struct dualpi2_mq_params *p,
 {
 	u64 repaid_ns;
 
-	if (!p->ns_per_byte_q20)
-		return;
 	q->c_credit_ns -= dualpi2_mq_cost(p, q, bytes, &repaid_ns,
 					  &q->frac_q20);
 	q->drop_ns -= repaid_ns;

@@ -14,21 +14,12 @@
 /* The root's private data. */
 struct dualpi2_mq_sched {
 	struct dualpi2_mq_group *group;
-	struct Qdisc **children;	/* until attach */
+	bool attached;			/* the device's queues hold the children */
 };
 
 static unsigned int dualpi2_mq_queues(const struct Qdisc *sch)
 {
 	return qdisc_dev(sch)->num_tx_queues;
-}
-
-/* The child of a transmit queue, under RTNL; NULL if it is no dualpi2. */
-static struct Qdisc *dualpi2_mq_child(const struct Qdisc *sch, unsigned int queue)
-{
-	struct netdev_queue *txq = netdev_get_tx_queue(qdisc_dev(sch), queue);
-	struct Qdisc *child = rtnl_dereference(txq->qdisc_sleeping);
-
-	return child && child->ops == &dualpi2_qdisc_ops ? child : NULL;
 }
 
 static struct dualpi2_mq_group *dualpi2_mq_group_alloc(const struct Qdisc *sch,
@@ -43,7 +34,7 @@ static struct dualpi2_mq_group *dualpi2_mq_group_alloc(const struct Qdisc *sch,
 	group->queues = queues;
 	group->mtu_bytes = dualpi2_mtu_bytes(sch);
 	spin_lock_init(&group->lock);
-	refcount_set(&group->users, 1);
+	group->users = 1;
 	dualpi2_config_init(&group->config);
 	for (i = 0; i < queues; i++) {
 		struct dualpi2_mq_member *mq = &group->member[i];
@@ -74,7 +65,7 @@ static void dualpi2_mq_group_apply(struct dualpi2_mq_group *group,
 /* Create the children; dualpi2_mq_destroy() frees them if that fails. */
 static int dualpi2_mq_create(struct Qdisc *sch, struct netlink_ext_ack *extack)
 {
-	struct dualpi2_mq_sched *priv = qdisc_priv(sch);
+	const struct dualpi2_mq_sched *priv = qdisc_priv(sch);
 	struct dualpi2_mq_group *group = priv->group;
 	struct dualpi2_sched_data *q;
 	struct Qdisc *child;
@@ -88,11 +79,10 @@ static int dualpi2_mq_create(struct Qdisc *sch, struct netlink_ext_ack *extack)
 		if (!child)
 			return -ENOMEM;
 		child->flags |= TCQ_F_ONETXQUEUE | TCQ_F_NOPARENT;
-		priv->children[i] = child;
 		q = qdisc_priv(child);
 		q->mq = &group->member[i];
 		q->mq->child = child;
-		refcount_inc(&group->users);
+		group->users++;
 		dualpi2_apply(child, &group->config);
 	}
 	/* It reports overload, even if no packet takes its queue. */
@@ -127,9 +117,6 @@ static int dualpi2_mq_root_init(struct Qdisc *sch, struct nlattr *opt,
 	priv->group = dualpi2_mq_group_alloc(sch, queues);
 	if (!priv->group)
 		return -ENOMEM;
-	priv->children = kcalloc(queues, sizeof(*priv->children), GFP_KERNEL);
-	if (!priv->children)
-		return -ENOMEM;
 	dualpi2_mq_group_apply(priv->group, &cfg);
 	dualpi2_vars_init(&priv->group->params, &priv->group->vars,
 			  priv->group->mtu_bytes, ktime_get_ns());
@@ -147,16 +134,15 @@ static void dualpi2_mq_attach(struct Qdisc *sch)
 	struct Qdisc *child, *old;
 	unsigned int i;
 
-	for (i = 0; i < dev->num_tx_queues; i++) {
-		child = priv->children[i];
+	for (i = 0; i < priv->group->queues; i++) {
+		child = priv->group->member[i].child;
 		old = dev_graft_qdisc(child->dev_queue, child);
 		if (old)
 			qdisc_put(old);
 		if (i < dev->real_num_tx_queues)
 			qdisc_hash_add(child, false);
 	}
-	kfree(priv->children);
-	priv->children = NULL;
+	priv->attached = true;
 }
 
 /* The core destroys attached children together with their queues' new qdiscs. */
@@ -165,12 +151,12 @@ static void dualpi2_mq_destroy(struct Qdisc *sch)
 	struct dualpi2_mq_sched *priv = qdisc_priv(sch);
 	unsigned int i;
 
-	for (i = 0; priv->children && i < dualpi2_mq_queues(sch); i++)
-		if (priv->children[i])
-			qdisc_put(priv->children[i]);
-	kfree(priv->children);
-	if (priv->group)
-		dualpi2_mq_group_put(priv->group);
+	if (!priv->group)
+		return;
+	for (i = 0; !priv->attached && i < priv->group->queues; i++)
+		if (priv->group->member[i].child)
+			qdisc_put(priv->group->member[i].child);
+	dualpi2_mq_group_put(priv->group);
 }
 
 static int dualpi2_mq_change(struct Qdisc *sch, struct nlattr *opt,
@@ -179,7 +165,6 @@ static int dualpi2_mq_change(struct Qdisc *sch, struct nlattr *opt,
 	struct dualpi2_mq_sched *priv = qdisc_priv(sch);
 	struct dualpi2_mq_group *group = priv->group;
 	struct dualpi2_config cfg = group->config;
-	struct Qdisc *child;
 	unsigned int i;
 	int err;
 
@@ -187,11 +172,8 @@ static int dualpi2_mq_change(struct Qdisc *sch, struct nlattr *opt,
 	if (err)
 		return err;
 	dualpi2_mq_group_apply(group, &cfg);
-	for (i = 0; i < group->queues; i++) {
-		child = dualpi2_mq_child(sch, i);
-		if (child)
-			dualpi2_apply(child, &cfg);
-	}
+	for (i = 0; i < group->queues; i++)
+		dualpi2_apply(group->member[i].child, &cfg);
 	/* The watchdogs of children that wait run now, see dualpi2_apply(). */
 	dualpi2_mq_clock_change(&group->member[0].params, &group->clock,
 				ktime_get_ns());
@@ -202,14 +184,12 @@ static int dualpi2_mq_change(struct Qdisc *sch, struct nlattr *opt,
 static void __maybe_unused
 dualpi2_mq_change_real_num_tx(struct Qdisc *sch, unsigned int queues)
 {
-	struct net_device *dev = qdisc_dev(sch);
+	const struct dualpi2_mq_sched *priv = qdisc_priv(sch);
 	struct Qdisc *child;
 	unsigned int i;
 
-	for (i = 0; i < dev->num_tx_queues; i++) {
-		child = dualpi2_mq_child(sch, i);
-		if (!child)
-			continue;
+	for (i = 0; i < priv->group->queues; i++) {
+		child = priv->group->member[i].child;
 		if (i >= queues)
 			qdisc_hash_del(child);
 		else if (!hash_hashed(&child->hash))
@@ -217,7 +197,9 @@ dualpi2_mq_change_real_num_tx(struct Qdisc *sch, unsigned int queues)
 	}
 }
 
-/* The core dumps packets and bytes from the root's own fields. */
+/* The core dumps packets and bytes from the root's own fields.  It tells listeners of a
+ * root that was deleted after it has destroyed the children.
+ */
 static int dualpi2_mq_dump(struct Qdisc *sch, struct sk_buff *skb)
 {
 	const struct dualpi2_mq_sched *priv = qdisc_priv(sch);
@@ -228,8 +210,8 @@ static int dualpi2_mq_dump(struct Qdisc *sch, struct sk_buff *skb)
 	sch->q.qlen = 0;
 	dualpi2_compat_zero_basic(sch);
 	memset(&sch->qstats, 0, sizeof(sch->qstats));
-	for (i = 0; i < dualpi2_mq_queues(sch); i++) {
-		child = dualpi2_mq_child(sch, i);
+	for (i = 0; i < priv->group->queues; i++) {
+		child = priv->group->member[i].child;
 		if (!child)
 			continue;
 		sch_tree_lock(child);
@@ -329,18 +311,19 @@ static int dualpi2_mq_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	sum = kzalloc(sizeof(*sum), GFP_KERNEL);
 	if (!sum)
 		return -1;
-	for (i = 0; i < dualpi2_mq_queues(sch); i++) {
-		child = dualpi2_mq_child(sch, i);
+	for (i = 0; i < priv->group->queues; i++) {
+		child = priv->group->member[i].child;
 		if (!child)
 			continue;
 		sch_tree_lock(child);
 		dualpi2_add_sums(child, &sums);
-		if (!i)
+		if (!sum->q.fifo[0].stats.delay.hist)
 			dualpi2_mq_begin_sum(sum, priv->group, qdisc_priv(child));
 		dualpi2_mq_add_child(&sum->q, qdisc_priv(child));
 		sch_tree_unlock(child);
 	}
-	err = dualpi2_put_stats(d, &sum->q, &sums, ktime_get_ns());
+	err = sum->q.fifo[0].stats.delay.hist ?
+	      dualpi2_put_stats(d, &sum->q, &sums, ktime_get_ns()) : 0;
 	kfree(sum);
 	return err;
 }

@@ -13,7 +13,8 @@ import struct
 import time
 
 import lib
-from lib import ECT1, NOT_ECT, each, expect, expect_equal, note, pack, test
+from lib import ECT1, NOT_ECT, Stream, each, expect, expect_equal, note, pack, tc, test
+from mq import MqNet
 from parents import CALM, ECNS, Tree
 
 class Reader:
@@ -147,7 +148,9 @@ def reader_during_changes_and_deletes_sees_whole_qdiscs_or_none():
 
 @contextlib.contextmanager
 def told(netns):
-    """What listeners to rtnetlink are told of qdiscs: yields a function, (type, handle, kind) of each message."""
+    """What listeners to rtnetlink are told of qdiscs: yields a function, (type, handle, kind) of each message; its
+    `stats` has the last statistics of each handle.
+    """
     with lib.in_netns(netns):
         sock = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
         sock.bind((0, 1 << 3))      # RTNLGRP_TC
@@ -162,12 +165,14 @@ def told(netns):
                 _, _, handle, _, _ = struct.unpack_from("BxxxiIII", data, 16)
                 one = lib.attrs(data[36:length])
                 found.append((kind, f"{handle >> 16:x}:", one[lib.TCA_KIND].rstrip(b"\0").decode()))
-                if found[-1][2] == "dualpi2":
-                    lib.parse_xstats(lib.attrs(one[lib.TCA_STATS2])[lib.TCA_STATS_APP])
+                app = lib.attrs(one[lib.TCA_STATS2]).get(lib.TCA_STATS_APP)
+                if app or found[-1][2] == "dualpi2":
+                    heard.stats[found[-1][1]] = lib.parse_xstats(app)
                 data = data[(length + 3) & ~3:]
             note(f"{size} bytes: {found}")
         return found
 
+    heard.stats = {}
     with sock:
         yield heard
 
@@ -194,6 +199,21 @@ def notification_of_a_full_histogram_is_sent():
         expect_equal(lib.tc_request(tree.netns, lib.RTM_DELQDISC, 0, "d0", "10:", "1:1"), (0, ""), "delete")
         kinds = heard()
         expect((lib.RTM_DELQDISC, "10:", "dualpi2") in kinds, f"after a deletion: {kinds}")
+
+
+@test("bad input", needs="ext")
+def begin_and_end_of_dualpi2_mq_are_told():
+    """The begin before it has taken the queues from a qdisc that counted packets, the end after it has lost them."""
+    with MqNet() as net, told(net.rtr) as heard:
+        tc("qdisc replace dev down root handle 20: mq", net.rtr)
+        tc("qdisc replace dev down parent 20:2 dualpi2", net.rtr)
+        net.traffic(0.2, *(Stream(f"s{n}", bps=1e6, source="rtr") for n in range(8)))
+        heard()
+        tc("qdisc replace dev down root handle 30: dualpi2_mq bandwidth 20mbit", net.rtr)
+        expect((lib.RTM_NEWQDISC, "30:", "dualpi2_mq") in heard(), "begin")
+        expect_equal(lib.arrived(heard.stats["30:"]["c"]["counters"]), 0, "packets that arrived before")
+        tc("qdisc del dev down root", net.rtr)
+        expect((lib.RTM_DELQDISC, "30:", "dualpi2_mq") in heard(), "end")
 
 
 @test("bad input", needs="timed ext")

@@ -55,22 +55,6 @@ UNIT_TEST(mq_reserve_gives_intervals_from_the_floor_on)
 	CHECK_EQ(dualpi2_mq_reserve(&hand, 120, 1, NULL), 120);
 }
 
-UNIT_TEST(mq_without_rate_nothing_waits_or_is_charged)
-{
-	struct mq_world w = mq_world(0, 4, true);
-	struct dualpi2_mq_queue none = {};
-	u64 wake = 7;
-
-	CHECK(dualpi2_mq_l_ready(&w.p, &w.clock, w.q, 1500, 9000, SEC, &wake), "L4S waits");
-	dualpi2_mq_l_sent(&w.p, &w.clock, w.q, 1500);
-	CHECK(dualpi2_mq_c_ready(&w.p, &w.clock, &w.sum, w.q, 1500, 9000, SEC, &wake), "Classic waits");
-	dualpi2_mq_c_sent(&w.p, w.q, 1500);
-	dualpi2_mq_drop(&w.p, w.q, 1500);
-	CHECK_EQ(wake, 7);
-	CHECK(!memcmp(&none, w.q, sizeof(none)), "the queue has changed");
-	CHECK_EQ(w.clock.l_next_ns.counter | w.clock.c_next_ns.counter | w.clock.l_used_ns.counter, 0);
-}
-
 /* 1 Gbit/s: 12 us a packet, debts of 6 us, tickets of 24 us. */
 UNIT_TEST(mq_l4s_reserves_what_it_has_and_waits_for_its_time)
 {
