@@ -253,7 +253,7 @@ struct dualpi2_mq_group {
 	struct dualpi2_params params;
 	struct dualpi2_config config;
 	u32 mtu_bytes;
-	refcount_t users;	/* the root and the children */
+	unsigned int users;	/* the root and the children; under RTNL */
 	struct rcu_head rcu;
 	struct dualpi2_mq_member member[];
 };
@@ -997,9 +997,9 @@ static void dualpi2_mq_step(struct dualpi2_mq_group *group, u64 now_ns)
 {
 	u64 bytes[DUALPI2_QUEUES] = {}, weighted[DUALPI2_QUEUES] = {};
 	u64 delay_us = 0;
-	int queue, i;
+	int queue, i = 0;
 
-	for (i = 0; i < group->queues; i++) {
+	do {
 		const struct dualpi2_mq_member *m = &group->member[i];
 
 		if (netif_xmit_frozen_or_stopped(m->txq))
@@ -1013,7 +1013,7 @@ static void dualpi2_mq_step(struct dualpi2_mq_group *group, u64 now_ns)
 			/* A head may be newer than now_ns. */
 			weighted[queue] += part * max_t(s32, age, 0);
 		}
-	}
+	} while (++i < group->queues);
 	for (queue = 0; queue < DUALPI2_QUEUES; queue++)
 		if (bytes[queue])
 			delay_us = max(delay_us, div64_u64(weighted[queue],
@@ -1033,22 +1033,23 @@ static void dualpi2_mq_step(struct dualpi2_mq_group *group, u64 now_ns)
 static void dualpi2_mq_look(struct dualpi2_mq_group *group, u64 now_ns)
 {
 	u64 bytes[DUALPI2_QUEUES] = {}, all, pkts = 0, memory = 0;
-	u32 limit, memory_limit, left, memory_left, i;
+	u32 limit, memory_limit, left, memory_left, i = 0;
 
-	for (i = 0; i < group->queues; i++) {
+	do {
 		const struct dualpi2_mq_member *m = &group->member[i];
 
 		bytes[DUALPI2_QUEUE_C] += READ_ONCE(m->bytes[DUALPI2_QUEUE_C]);
 		bytes[DUALPI2_QUEUE_L] += READ_ONCE(m->bytes[DUALPI2_QUEUE_L]);
 		pkts += READ_ONCE(m->pkts);
 		memory += READ_ONCE(m->memory);
-	}
+	} while (++i < group->queues);
 	dualpi2_mq_scanned(&group->sum, bytes[DUALPI2_QUEUE_C]);
 	all = bytes[DUALPI2_QUEUE_C] + bytes[DUALPI2_QUEUE_L];
 	dualpi2_mq_limits(group, &limit, &memory_limit);
 	left = limit > pkts ? limit - pkts : 0;
 	memory_left = memory_limit > memory ? memory_limit - memory : 0;
-	for (i = 0; i < group->queues; i++) {
+	i = 0;
+	do {
 		struct dualpi2_mq_member *m = &group->member[i];
 		u64 own = (u64)READ_ONCE(m->bytes[DUALPI2_QUEUE_C]) +
 			  READ_ONCE(m->bytes[DUALPI2_QUEUE_L]);
@@ -1061,7 +1062,7 @@ static void dualpi2_mq_look(struct dualpi2_mq_group *group, u64 now_ns)
 			   min_t(u64, all - min(all, own), U32_MAX));
 		WRITE_ONCE(m->room_pkts, min_t(u64, room, U32_MAX));
 		WRITE_ONCE(m->room_memory, min_t(u64, room_memory, U32_MAX));
-	}
+	} while (++i < group->queues);
 	if (dualpi2_pi_is_due(&group->vars, now_ns))
 		dualpi2_mq_step(group, now_ns);
 }
@@ -1236,37 +1237,34 @@ dualpi2_qprotect(struct Qdisc *sch, const struct sk_buff *skb, u64 now_ns)
 	return b;
 }
 
-/* Slow path while queue protection is armed.  Owns skb. */
-static noinline int dualpi2_enqueue_protected(struct sk_buff *skb,
-					      struct Qdisc *sch, int class,
-					      u64 now_ns,
-					      struct sk_buff **to_free)
+/* While queue protection is armed: move a packet of a redirected flow to Classic.
+ *
+ * @split: it is GSO, and its segments will be queued one by one
+ *
+ * Return: the flow's bucket, if the packet was moved.
+ */
+static noinline struct dualpi2_qprotect_bucket *
+dualpi2_protect(struct sk_buff *skb, struct Qdisc *sch, int class, bool split,
+		u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	bool split = skb_is_gso(skb) && dualpi2_is_to_split(q, skb);
+	struct dualpi2_qprotect_bucket *b;
 	struct dualpi2_cb *cb = dualpi2_cb(skb);
-	struct dualpi2_qprotect_bucket *b = NULL;
-	u32 packets;
-	int ret;
+	u32 packets = split ? skb_shinfo(skb)->gso_segs : 1;
 
 	/* Filters and skb->priority have the last word. */
-	if (class == DUALPI2_CLASS_NONE && (cb->flags & DUALPI2_CB_L))
-		b = dualpi2_qprotect(sch, skb, now_ns);
-	if (b) {
-		cb->flags = (cb->flags & (DUALPI2_CB_OFFSET | DUALPI2_CB_IPV6)) |
-			    dualpi2_flags(&q->config, DUALPI2_QUEUE_C,
-					  dualpi2_ecn_of(cb), false);
-		packets = split ? skb_shinfo(skb)->gso_segs : 1;
-		q->qprotect->redirected += packets;
-		q->qprotect->redirected_bytes += qdisc_pkt_len(skb);
-		b->redirected = min_t(u64, (u64)b->redirected + packets, U32_MAX);
-	}
-	ret = split ? dualpi2_segment(skb, sch, now_ns, to_free) :
-		      dualpi2_enqueue_skb(skb, sch, now_ns, to_free);
-	/* 0 would mean that the flow is not redirected. */
-	if (b)
-		b->c_end = q->fifo[DUALPI2_QUEUE_C].bytes_in ?: 1;
-	return ret;
+	if (class != DUALPI2_CLASS_NONE || !(cb->flags & DUALPI2_CB_L))
+		return NULL;
+	b = dualpi2_qprotect(sch, skb, now_ns);
+	if (!b)
+		return NULL;
+	cb->flags = (cb->flags & (DUALPI2_CB_OFFSET | DUALPI2_CB_IPV6)) |
+		    dualpi2_flags(&q->config, DUALPI2_QUEUE_C,
+				  dualpi2_ecn_of(cb), false);
+	q->qprotect->redirected += packets;
+	q->qprotect->redirected_bytes += qdisc_pkt_len(skb);
+	b->redirected = min_t(u64, (u64)b->redirected + packets, U32_MAX);
+	return b;
 }
 
 /* Slow path.  Out of line, so that the fast path saves no registers.  Owns skb. */
@@ -1274,7 +1272,9 @@ static noinline int dualpi2_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 					 u64 now_ns, struct sk_buff **to_free)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	struct dualpi2_qprotect_bucket *b = NULL;
 	int ret, class;
+	bool split;
 
 	q->arrived_ns = now_ns;
 	class = dualpi2_classify(skb, sch, &ret);
@@ -1294,12 +1294,15 @@ static noinline int dualpi2_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 		    dualpi2_pi_is_due(&q->vars, now_ns))
 			dualpi2_update(sch, now_ns);
 	}
+	split = skb_is_gso(skb) && dualpi2_is_to_split(q, skb);
 	if (unlikely(q->qprotect_state == DUALPI2_QPROTECT_ARMED))
-		return dualpi2_enqueue_protected(skb, sch, class, now_ns,
-						 to_free);
-	if (skb_is_gso(skb) && dualpi2_is_to_split(q, skb))
-		return dualpi2_segment(skb, sch, now_ns, to_free);
-	return dualpi2_enqueue_skb(skb, sch, now_ns, to_free);
+		b = dualpi2_protect(skb, sch, class, split, now_ns);
+	ret = split ? dualpi2_segment(skb, sch, now_ns, to_free) :
+		      dualpi2_enqueue_skb(skb, sch, now_ns, to_free);
+	/* 0 would mean that the flow is not redirected. */
+	if (unlikely(b))
+		b->c_end = q->fifo[DUALPI2_QUEUE_C].bytes_in ?: 1;
+	return ret;
 }
 
 #ifdef DUALPI2_DEBUG
@@ -2463,7 +2466,7 @@ static void dualpi2_reset(struct Qdisc *sch)
 
 static void dualpi2_mq_group_put(struct dualpi2_mq_group *group)
 {
-	if (refcount_dec_and_test(&group->users))
+	if (!--group->users)
 		kfree_rcu(group, rcu);
 }
 
@@ -2491,8 +2494,10 @@ static void dualpi2_destroy(struct Qdisc *sch)
 	if (q->qprotect)
 		kfree(q->qprotect->flows);
 	kfree(q->qprotect);
-	if (q->mq)
+	if (q->mq) {
+		q->mq->child = NULL;
 		dualpi2_mq_group_put(q->mq->group);
+	}
 }
 
 /* Dump options.  Limits and ramp as in force, not as configured. */

@@ -59,6 +59,7 @@ enum dualpi2_qprotect_verdict {
  * struct dualpi2_qprotect_params - the options in the units of the packet path
  * @ramp: native marker for scores alone, if that of the AQM is a step
  * @has_ramp: use @ramp
+ * @overload: the Classic queue is in overload
  * @delay_ns: critical delay
  * @wait_ns: how long a flow whose score has expired waits at most for its packets to
  *	leave the Classic queue
@@ -68,6 +69,7 @@ enum dualpi2_qprotect_verdict {
 struct dualpi2_qprotect_params {
 	struct dualpi2_ramp ramp;
 	bool has_ramp;
+	bool overload;
 	u32 delay_ns;
 	u32 wait_ns;
 	u64 product;
@@ -99,7 +101,7 @@ struct dualpi2_qprotect_bucket {
  * @cfg: options, each within its range
  * @p: parameters
  * @ns_per_byte_q20: serialization time of a byte; 0: not known
- * @v: state: the ramp in force and the effective target of the Classic queue
+ * @v: state: p', the ramp in force and the effective target of the Classic queue
  *
  * RFC 9957 scores with a ramp that ends at the critical delay and begins at about half
  * of it.  If the AQM has a ramp, the critical delay is at least the end of that ramp: the
@@ -121,6 +123,7 @@ dualpi2_qprotect_init(struct dualpi2_qprotect_params *qp,
 		delay_ns = max_t(u64, delay_ns, v->ramp.max_ns);
 	qp->delay_ns = min_t(u64, delay_ns, DUALPI2_QPROTECT_DELAY_MAX_NS);
 	qp->wait_ns = v->target_ns;
+	qp->overload = v->base_q32 >= p->enter_q32;
 	/* At most 2^31 * 5 * 10^9. */
 	qp->product = (u64)qp->delay_ns * cfg->qprotect_score_us *
 		      DUALPI2_NS_PER_US;
@@ -169,7 +172,8 @@ dualpi2_qprotect_score_ns(const struct dualpi2_qprotect_bucket *b, u64 now_ns)
  * last redirected packet has left the Classic queue: no packet in the L4S queue can
  * overtake one of them.  A flow that sends steadily always has packets there.  After
  * @qp->wait_ns it returns nevertheless, with one reordering event: its next packets
- * overtake those in the Classic queue.
+ * overtake those in the Classic queue.  But not in overload: if it is the cause, overload
+ * would continue, and drop packets of other flows in the L4S queue.
  */
 static inline bool
 dualpi2_qprotect_is_free(const struct dualpi2_qprotect_params *qp,
@@ -177,7 +181,8 @@ dualpi2_qprotect_is_free(const struct dualpi2_qprotect_params *qp,
 			 u64 now_ns)
 {
 	return b->expiry_ns <= now_ns &&
-	       (c_out >= b->c_end || b->expiry_ns + qp->wait_ns <= now_ns);
+	       (c_out >= b->c_end ||
+		(!qp->overload && b->expiry_ns + qp->wait_ns <= now_ns));
 }
 
 /**

@@ -269,11 +269,8 @@ static inline u32 dualpi2_read_flow(const struct sk_buff *skb,
 	u32 words, inner;
 	__be16 buf[2], *ports;
 
-	flow->sport = 0;
-	flow->dport = 0;
+	*flow = (struct dualpi2_flow) {};
 	words = dualpi2_read_addrs(skb, &offset, dualpi2_is_ipv6(skb), flow);
-	if (!words)
-		return 0;
 	if (offset >= 0 && (flow->protocol == IPPROTO_IPIP ||
 			    flow->protocol == IPPROTO_IPV6)) {
 		inner = dualpi2_read_addrs(skb, &offset,

@@ -285,6 +285,25 @@ UNIT_TEST(qprotect_steady_flow_returns_after_the_wait)
 	CHECK_EQ(q.b[5].c_end, 0);
 }
 
+/* In overload only a flow without a packet in the Classic queue returns. */
+UNIT_TEST(qprotect_flow_does_not_return_to_cause_overload)
+{
+	struct qp_play q = qp_redirected();
+
+	q.v.base_q32 = q.p.enter_q32;
+	dualpi2_qprotect_init(&q.qp, &q.cfg, &q.p, &q.v, dualpi2_ns_per_byte_q20(QP_LINK));
+	q.now = q.b[5].expiry_ns + 10 * SEC;
+	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, 0, 0), DUALPI2_QPROTECT_REDIRECT);
+	CHECK_EQ(dualpi2_qprotect_use(&q.qp, q.b, 0, q.now).redirected, 1);
+	q.c_out = q.c_in;
+	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, 0, 0), DUALPI2_QPROTECT_KEEP);
+	q = qp_redirected();
+	q.v.base_q32 = q.p.enter_q32 - 1;
+	dualpi2_qprotect_init(&q.qp, &q.cfg, &q.p, &q.v, dualpi2_ns_per_byte_q20(QP_LINK));
+	q.now = q.b[5].expiry_ns + QP_WAIT;
+	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, 0, 0), DUALPI2_QPROTECT_KEEP);
+}
+
 /* 12 Mbit/s in the Classic queue, while others congest the L4S queue: below the constant
  * rate of congestion the flow returns, above it stays.
  */
