@@ -495,6 +495,22 @@ def packets_without_memory_for_a_histogram_are_counted_and_the_next_one_tries_ag
         expect_equal([found[:2] for found in delays()], [(60, 20)] * 2, "forwarded, in the histogram; with memory")
 
 
+@test("failslab", "R39")
+def overload_without_memory_for_its_report_is_reported_when_there_is_some():
+    """With the first packet that finds memory. 1,000 packets need 4 s, and overload begins at 1 %."""
+    arm()
+    with Bed(*HTB) as bed, lib.overload_listener(bed.netns) as listener:
+        expect_equal(bed.ask(bed.message(lib.RTM_NEWQDISC, CREATE, "1:10", "10:", pack(p_cmax=1))), 0, "add")
+        load = Load(bed)
+        with no_memory_in("dualpi2_activate"):
+            load.send(1000)
+            time.sleep(0.2)
+            expect(lib.stats(bed.netns, "d0")["overload"], "no overload")
+            expect_equal(listener.take(0.2), [], "reports without memory")
+        load.send(10)
+        expect_equal(len(listener.take(0.5)), 1, "reports with memory")
+
+
 @test("failslab", "queue protection")
 def queue_protection_without_memory_redirects_nothing_and_tries_again():
     """The buckets cannot be allocated: each try is counted, at most one in an update of the controller."""

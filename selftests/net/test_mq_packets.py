@@ -6,7 +6,7 @@
 import time
 
 import lib
-from lib import CE, ECT1, Net, Stream, expect, expect_between, expect_equal, note, run, tc, test
+from lib import CE, ECT0, ECT1, Net, Stream, each, expect, expect_between, expect_equal, note, run, tc, test
 from mq import QUEUES, Mq, MqNet, mq_net
 
 RATE = 20e6
@@ -40,13 +40,27 @@ def mq_small_l4s_packets_leave_before_classic_of_other_queues():
         expect_between(run_["l"].delay_us["max"], 0, 100)
 
 
-@test()
-def mq_nqb_that_is_not_ect_is_dropped_in_l4s():
-    with Mq(mq_net(), [0], bandwidth=int(RATE / 8)) as q:
-        q.net.traffic(3, Stream("n", dscp=NQB, bps=1.5 * RATE))
+@each({"dropped": {}, "dropped_or_marked_without_overload_drops": {"drop_overload": 0}})
+def mq_nqb_is_CASE_in_l4s(case):
+    knobs = {"dropped": {}, "dropped_or_marked_without_overload_drops": {"drop_overload": 0}}[case]
+    with Mq(mq_net(), [0, 0], bandwidth=int(RATE / 8), **knobs) as q:
+        run_ = q.net.traffic(3, Stream("n", dscp=NQB, bps=1.5 * RATE), Stream("e", ecn=ECT0, dscp=NQB, bps=1e6))
         st = q.stats()
         note(f"{st['l']['counters']}")
         expect(st["link"]["nqb_arrived"] and st["l"]["counters"]["not_ect_dropped_aqm"], "no NQB packet dropped")
+        if knobs:
+            expect(run_["e"].ecn[CE], "no ECT(0) NQB packet marked")
+
+
+@test()
+def mq_queue_protection_acts_in_each_queue():
+    """One sender into a queue sends more than the rate; who sends into another queue is not redirected."""
+    with Mq(mq_net(), [0, 1], bandwidth=int(RATE / 8), qprotect=1) as q:
+        q.net.traffic(3, Stream("hostile", ecn=ECT1, bps=1.5 * RATE), Stream("honest", ecn=ECT1, bps=1e6, size=300))
+        arrived = {child["parent"]: child["c"]["counters"]["arrived_ect1"] for child in q.children()}
+        note(f"ECT(1) in the Classic queue of each child: {arrived}")
+        expect(arrived.pop("10:1"), "nothing was redirected")
+        expect_equal(set(arrived.values()), {0}, "redirected in other queues")
 
 
 @test()
