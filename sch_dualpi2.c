@@ -1224,14 +1224,14 @@ dualpi2_qprotect(struct Qdisc *sch, const struct sk_buff *skb, u64 now_ns)
 	}
 	verdict = dualpi2_qprotect_verdict(&q->qprotect_params, b,
 					   qdisc_pkt_len(skb), native_q32,
+					   dualpi2_cb(skb)->flags & DUALPI2_CB_NQB,
 					   delay_ns, c->bytes_out, now_ns);
 	if (verdict == DUALPI2_QPROTECT_KEEP)
 		return NULL;
+	qp->redirecting = true;
 	if (verdict == DUALPI2_QPROTECT_SANCTION) {
 		qp->sanctions++;
-		qp->redirecting = true;
-		if (q->config.qprotect == DUALPI2_QPROTECT_TUPLE &&
-		    i < DUALPI2_QPROTECT_FLOWS)
+		if (q->config.qprotect == DUALPI2_QPROTECT_TUPLE)
 			dualpi2_qprotect_name(qp, i, &flow, words);
 	}
 	return b;
@@ -1300,7 +1300,7 @@ static noinline int dualpi2_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 	ret = split ? dualpi2_segment(skb, sch, now_ns, to_free) :
 		      dualpi2_enqueue_skb(skb, sch, now_ns, to_free);
 	/* 0 would mean that the flow is not redirected. */
-	if (unlikely(b))
+	if (unlikely(b && b->hash))
 		b->c_end = q->fifo[DUALPI2_QUEUE_C].bytes_in ?: 1;
 	return ret;
 }
@@ -2464,7 +2464,7 @@ static void dualpi2_reset(struct Qdisc *sch)
 		dualpi2_kick_report(q);
 }
 
-static void dualpi2_mq_group_put(struct dualpi2_mq_group *group)
+static noinline void dualpi2_mq_group_put(struct dualpi2_mq_group *group)
 {
 	if (!--group->users)
 		kfree_rcu(group, rcu);

@@ -33,9 +33,10 @@
 /* Longer delays count as this, so that products with a score are below 2^64. */
 #define DUALPI2_QPROTECT_DELAY_MAX_NS	(1U << 31)
 
-/* The critical delay is at least the serialization time of this many packets of
- * DUALPI2_LOW_MTU_BYTES: below 36 Mbit/s that is above 1 ms.  The two packets
- * that each sender may have in the queue, and one.
+/* The critical delay is longer than the option, and than the ramp, by what a responsive
+ * sender sends at once: the serialization time of this many packets of
+ * DUALPI2_LOW_MTU_BYTES, the two that each sender may have in the queue and one, or
+ * DUALPI2_BURST_MIN_NS if that is more.
  */
 #define DUALPI2_QPROTECT_PKTS		3U
 
@@ -52,7 +53,7 @@ enum dualpi2_qprotect_mode {
 enum dualpi2_qprotect_verdict {
 	DUALPI2_QPROTECT_KEEP,		/* in the L4S queue */
 	DUALPI2_QPROTECT_SANCTION,	/* redirect this packet and those after it */
-	DUALPI2_QPROTECT_REDIRECT,	/* the flow is redirected already */
+	DUALPI2_QPROTECT_REDIRECT,	/* the flow is redirected already, or this packet alone */
 };
 
 /**
@@ -83,7 +84,7 @@ struct dualpi2_qprotect_params {
  * @probation_ns: before this time, the score of a new sanction is at least twice @last_ns
  * @c_end: number of bytes that the Classic queue had received when the flow's last
  *	redirected packet joined it; 0: the flow is not redirected
- * @hash: of the flow; the low ten bits select two buckets for it
+ * @hash: of the flow; the low ten bits select two buckets for it.  0: the shared bucket
  * @redirected: packets of this flow; at most U32_MAX
  */
 struct dualpi2_qprotect_bucket {
@@ -104,8 +105,8 @@ struct dualpi2_qprotect_bucket {
  * @v: state: p', the ramp in force and the effective target of the Classic queue
  *
  * RFC 9957 scores with a ramp that ends at the critical delay and begins at about half
- * of it.  If the AQM has a ramp, the critical delay is at least the end of that ramp: the
- * AQM keeps the delay of responsive flows on it.
+ * of it.  If the AQM has a ramp, the critical delay is above the end of that ramp: the
+ * AQM keeps the delay of responsive flows on it, with peaks beyond.
  */
 static inline void
 dualpi2_qprotect_init(struct dualpi2_qprotect_params *qp,
@@ -115,13 +116,13 @@ dualpi2_qprotect_init(struct dualpi2_qprotect_params *qp,
 {
 	u64 pkts_ns = dualpi2_bytes_ns(ns_per_byte_q20, DUALPI2_QPROTECT_PKTS *
 							DUALPI2_LOW_MTU_BYTES);
-	u64 delay_ns = max_t(u64, dualpi2_us_to_ns(cfg->qprotect_delay_us),
-			     pkts_ns);
+	u64 burst_ns = max_t(u64, pkts_ns, DUALPI2_BURST_MIN_NS);
+	u64 delay_ns = dualpi2_us_to_ns(cfg->qprotect_delay_us);
 
 	qp->has_ramp = p->step_pkts != U32_MAX || !p->ramp.slope;
 	if (!qp->has_ramp)
 		delay_ns = max_t(u64, delay_ns, v->ramp.max_ns);
-	qp->delay_ns = min_t(u64, delay_ns, DUALPI2_QPROTECT_DELAY_MAX_NS);
+	qp->delay_ns = min_t(u64, delay_ns + burst_ns, DUALPI2_QPROTECT_DELAY_MAX_NS);
 	qp->wait_ns = v->target_ns;
 	qp->overload = v->base_q32 >= p->enter_q32;
 	/* At most 2^31 * 5 * 10^9. */
@@ -316,6 +317,7 @@ dualpi2_qprotect_sanction(const struct dualpi2_qprotect_params *qp,
  * @b: its bucket
  * @bytes: its length; GSO: of all segments
  * @native_q32: native marking probability, 0..1; 0: the packet raises no score
+ * @nqb: in the L4S queue for its DSCP
  * @delay_ns: of the L4S queue
  * @c_out: see dualpi2_qprotect_is_free()
  * @now_ns: time, at most 2^62
@@ -328,13 +330,21 @@ dualpi2_qprotect_sanction(const struct dualpi2_qprotect_params *qp,
  * that would cause less congestion than the constant rate returns: single marks do not
  * put the return off each time.
  *
+ * With the highest score the RFC redirects at any delay.  Here only NQB, which should not
+ * build a queue: scalable senders that keep the AQM's ramp can reach it.  Linux DCTCP
+ * does from some 100 Mbit/s on.
+ *
+ * Of the shared bucket single packets are redirected, as in the RFC: not all of its
+ * flows are the cause.
+ *
  * If the verdict is not to keep the packet, the caller sets @b->c_end once the packet
- * has joined the Classic queue.
+ * has joined the Classic queue, but not of the shared bucket.
  */
 static inline enum dualpi2_qprotect_verdict
 dualpi2_qprotect_verdict(const struct dualpi2_qprotect_params *qp,
 			 struct dualpi2_qprotect_bucket *b, u32 bytes,
-			 u64 native_q32, u64 delay_ns, u64 c_out, u64 now_ns)
+			 u64 native_q32, bool nqb, u64 delay_ns, u64 c_out,
+			 u64 now_ns)
 {
 	u64 more_ns, score_ns;
 
@@ -354,11 +364,13 @@ dualpi2_qprotect_verdict(const struct dualpi2_qprotect_params *qp,
 	if (!native_q32)
 		return DUALPI2_QPROTECT_KEEP;
 	score_ns = b->expiry_ns - now_ns;
-	if (score_ns < DUALPI2_QPROTECT_SCORE_MAX_NS &&
+	if (!(nqb && score_ns >= DUALPI2_QPROTECT_SCORE_MAX_NS) &&
 	    (delay_ns <= qp->delay_ns ||
 	     min_t(u64, delay_ns, DUALPI2_QPROTECT_DELAY_MAX_NS) * score_ns <=
 	     qp->product))
 		return DUALPI2_QPROTECT_KEEP;
+	if (!b->hash)
+		return DUALPI2_QPROTECT_REDIRECT;
 	dualpi2_qprotect_sanction(qp, b, now_ns);
 	return DUALPI2_QPROTECT_SANCTION;
 }

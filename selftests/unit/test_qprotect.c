@@ -18,6 +18,7 @@ struct qp_play {
 	u64 c_in;
 	u64 c_out;
 	u64 now;
+	bool nqb;		/* the packets are */
 };
 
 static struct qp_play qp_new(struct dualpi2_config cfg, u64 rate)
@@ -42,11 +43,11 @@ static enum dualpi2_qprotect_verdict qp_packet(struct qp_play *q, u32 hash, u32 
 {
 	u32 i = dualpi2_qprotect_pick(&q->qp, q->b, hash, q->c_out, q->now);
 	enum dualpi2_qprotect_verdict verdict =
-		dualpi2_qprotect_verdict(&q->qp, &q->b[i], bytes, p_q32, delay_ns, q->c_out, q->now);
+		dualpi2_qprotect_verdict(&q->qp, &q->b[i], bytes, p_q32, q->nqb, delay_ns, q->c_out, q->now);
 
 	if (verdict != DUALPI2_QPROTECT_KEEP) {
 		q->c_in += bytes;
-		q->b[i].c_end = q->c_in;
+		q->b[i].c_end = q->b[i].hash ? q->c_in : 0;
 	}
 	return verdict;
 }
@@ -61,20 +62,19 @@ UNIT_TEST(qprotect_defaults_are_those_of_rfc_9957)
 	struct qp_play q = qp_new(unit_config(), 0);
 
 	CHECK_EQ(q.cfg.qprotect, DUALPI2_QPROTECT_OFF);
-	/* The ramp ends there; with a step it is 1 ms. */
-	CHECK_EQ(q.qp.delay_ns, 1200000);
-	CHECK_EQ(q.qp.product, 1200000ULL * 4000000);
+	/* 1 ms beyond the ramp. */
+	CHECK_EQ(q.qp.delay_ns, 2200000);
+	CHECK_EQ(q.qp.product, 2200000ULL * 4000000);
 	CHECK_EQ(q.qp.wait_ns, QP_WAIT);
 	CHECK_EQ(q.qp.ns_per_byte_q20, 2000000000);	/* 10^9 / 2^19 ns per byte */
 	CHECK_EQ(q.qp.has_ramp, false);
 }
 
-/* Three packets of 1514 bytes take 1 ms at 36.336 Mbit/s. */
-UNIT_TEST(qprotect_critical_delay_on_slow_links_is_three_packets)
+UNIT_TEST(qprotect_critical_delay_is_longer_by_1_ms_or_three_packets)
 {
 	static const struct { u64 rate, delay; } rows[] = {
-		{ 0, 1000000 }, { 12500000, 1000000 }, { 4542000, 1000000 }, { 4541000, 1000220 },
-		{ 500000, 9084000 }, { 1000, 1ULL << 31 },
+		{ 0, 2000000 }, { 12500000, 2000000 }, { 4542000, 2000000 }, { 4000000, 2135500 },
+		{ 500000, 10084000 }, { 1000, 1ULL << 31 },
 	};
 
 	for_each(row, rows) {
@@ -94,7 +94,7 @@ UNIT_TEST(qprotect_extreme_options_do_not_overflow)
 	CHECK_EQ(q.qp.delay_ns, 1ULL << 31);
 	CHECK_EQ(q.qp.product, (1ULL << 31) * 5 * SEC);
 	CHECK_EQ(q.qp.ns_per_byte_q20, 8389);
-	/* The cap alone decides. */
+	/* No product is above it. */
 	q.b[0].expiry_ns = QP_NOW + 5 * SEC - 1;
 	CHECK_EQ(qp_packet(&q, 0, 1, ONE, UINT64_MAX), DUALPI2_QPROTECT_KEEP);
 }
@@ -105,13 +105,12 @@ UNIT_TEST(qprotect_extreme_options_do_not_overflow)
 UNIT_TEST(qprotect_native_probability_is_that_of_the_ramp)
 {
 	struct qp_play ramp = qp_new(UNIT_CONFIG(cfg.bandwidth = QP_LINK), QP_LINK);
-	struct qp_play step = qp_new(UNIT_CONFIG(cfg.ramp_us = 0, cfg.ramp_is_set = true), QP_LINK);
-	struct qp_play pkts = qp_new(UNIT_CONFIG(cfg.step_thresh_pkts = 5), QP_LINK);
+	struct qp_play step = qp_new(UNIT_CONFIG(cfg.ramp_us = 0, cfg.ramp_is_set = true), 0);
+	struct qp_play pkts = qp_new(UNIT_CONFIG(cfg.step_thresh_pkts = 5), 0);
 	static const struct { u64 delay, step, ramp, shared; } rows[] = {
-		{ 0, 0, 0, 0 }, { 480000, 0, 0, 0 }, { 500000, 0, 0, ONE / 12 },
-		{ 750000, ONE / 2, 0, ONE }, { 800000, ONE * 3 / 5, 0, ONE },
-		{ 1000000, ONE, ONE / 2, ONE }, { 1200000, ONE, ONE, ONE },
-		{ UINT64_MAX, ONE, ONE, ONE },
+		{ 0, 0, 0, 0 }, { 480000, 0, 0, 0 }, { 500000, 0, 0, ONE / 12 }, { 800000, 0, 0, ONE },
+		{ 1000000, 0, ONE / 2, ONE }, { 1200000, ONE / 5, ONE, ONE }, { 1500000, ONE / 2, ONE, ONE },
+		{ 2000000, ONE, ONE, ONE }, { UINT64_MAX, ONE, ONE, ONE },
 	};
 
 	CHECK(!ramp.qp.has_ramp && step.qp.has_ramp && pkts.qp.has_ramp, "which have one");
@@ -169,26 +168,29 @@ UNIT_TEST(qprotect_score_is_exact_and_capped)
 	}
 }
 
-/* 1 ms and 4 ms: the product decides, but only above 1 ms. */
+/* 2 ms and 4 ms: the product decides, but only above 2 ms; of NQB also the highest score. */
 UNIT_TEST(qprotect_sanctions_by_delay_and_score)
 {
-	static const struct { u64 delay, score; bool sanction; } rows[] = {
-		{ 1000000, 4900 * MS, false }, { 1000001, 3999996, false }, { 1000001, 3999997, true },
-		{ 2000000, 2000000, false }, { 2000000, 2000001, true },
-		{ 500000, 5000 * MS - 1, false }, { 0, 5000 * MS, true },
-		{ UINT64_MAX, 1, false }, { UINT64_MAX, 1863, true }, { 1ULL << 31, 1862, false },
+	static const struct { u64 delay, score; bool sanction, nqb; } rows[] = {
+		{ 2000000, 4900 * MS, false, false }, { 2000001, 3999998, false, false },
+		{ 2000001, 3999999, true, false }, { 4000000, 2000000, false, false },
+		{ 4000000, 2000001, true, false }, { 500000, 5000 * MS - 1, false, true },
+		{ 0, 5000 * MS, false, false }, { 0, 5000 * MS, true, true },
+		{ UINT64_MAX, 1, false, false }, { UINT64_MAX, 3726, true, false },
+		{ 1ULL << 31, 3725, false, false },
 	};
 
 	for_each(row, rows) {
-		struct qp_play q = qp_step(QP_LINK);
+		struct qp_play q = qp_step(0);
 
+		q.nqb = row->nqb;
 		q.b[3].expiry_ns = q.now + row->score;
 		q.b[3].hash = 3;
 		CHECK(qp_packet(&q, 3, 0, 1, row->delay) ==
 		      (row->sanction ? DUALPI2_QPROTECT_SANCTION : DUALPI2_QPROTECT_KEEP),
 		      "%llu ns, score %llu ns", (ull)row->delay, (ull)row->score);
 		/* A packet that is not scored does not begin a redirection. */
-		q = qp_step(QP_LINK);
+		q = qp_step(0);
 		q.b[3].expiry_ns = q.now + row->score;
 		q.b[3].hash = 3;
 		CHECK_EQ(qp_packet(&q, 3, 0, 0, row->delay), DUALPI2_QPROTECT_KEEP);
@@ -198,11 +200,11 @@ UNIT_TEST(qprotect_sanctions_by_delay_and_score)
 /* Until the score has expired and the last redirected packet has left. */
 UNIT_TEST(qprotect_redirects_the_whole_flow)
 {
-	struct qp_play q = qp_step(QP_LINK);
+	struct qp_play q = qp_step(0);
 
 	for (int i = 0; i < 2; i++)
 		CHECK_EQ(qp_packet(&q, 5, QP_BYTES, ONE, 900000), DUALPI2_QPROTECT_KEEP);
-	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, ONE, 1100000), DUALPI2_QPROTECT_SANCTION);
+	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, ONE, 2100000), DUALPI2_QPROTECT_SANCTION);
 	CHECK_EQ(qp_packet(&q, 6, QP_BYTES, 0, 0), DUALPI2_QPROTECT_KEEP);
 	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, 0, 0), DUALPI2_QPROTECT_REDIRECT);
 	/* The queue is empty before the score has expired. */
@@ -258,9 +260,9 @@ UNIT_TEST(qprotect_hash_spreads_ports)
 /* Flow 5 is redirected at the present time, and always has a packet in the Classic queue. */
 static struct qp_play qp_redirected(void)
 {
-	struct qp_play q = qp_step(QP_LINK);
+	struct qp_play q = qp_step(0);
 
-	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, ONE, 2 * MS), DUALPI2_QPROTECT_SANCTION);
+	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, ONE, 3 * MS), DUALPI2_QPROTECT_SANCTION);
 	return q;
 }
 
@@ -285,13 +287,29 @@ UNIT_TEST(qprotect_steady_flow_returns_after_the_wait)
 	CHECK_EQ(q.b[5].c_end, 0);
 }
 
+/* The shared bucket has a score, but each packet is judged alone, and nothing is remembered. */
+UNIT_TEST(qprotect_redirects_single_packets_of_the_shared_bucket)
+{
+	struct qp_play q = qp_step(0);
+	struct dualpi2_qprotect_bucket *b = &q.b[DUALPI2_QPROTECT_FLOWS];
+
+#define SHARED(p, delay)	dualpi2_qprotect_verdict(&q.qp, b, QP_BYTES, p, false, delay, 0, q.now)
+	CHECK_EQ(SHARED(ONE, 3 * MS), DUALPI2_QPROTECT_REDIRECT);
+	CHECK_EQ(SHARED(ONE, MS), DUALPI2_QPROTECT_KEEP);
+	CHECK_EQ(SHARED(0, 0), DUALPI2_QPROTECT_KEEP);
+	CHECK_EQ(SHARED(ONE, 3 * MS), DUALPI2_QPROTECT_REDIRECT);
+	CHECK_EQ(b->c_end, 0);
+	CHECK_EQ(b->last_ns, 0);
+#undef SHARED
+}
+
 /* In overload only a flow without a packet in the Classic queue returns. */
 UNIT_TEST(qprotect_flow_does_not_return_to_cause_overload)
 {
 	struct qp_play q = qp_redirected();
 
 	q.v.base_q32 = q.p.enter_q32;
-	dualpi2_qprotect_init(&q.qp, &q.cfg, &q.p, &q.v, dualpi2_ns_per_byte_q20(QP_LINK));
+	dualpi2_qprotect_init(&q.qp, &q.cfg, &q.p, &q.v, 0);
 	q.now = q.b[5].expiry_ns + 10 * SEC;
 	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, 0, 0), DUALPI2_QPROTECT_REDIRECT);
 	CHECK_EQ(dualpi2_qprotect_use(&q.qp, q.b, 0, q.now).redirected, 1);
@@ -299,7 +317,7 @@ UNIT_TEST(qprotect_flow_does_not_return_to_cause_overload)
 	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, 0, 0), DUALPI2_QPROTECT_KEEP);
 	q = qp_redirected();
 	q.v.base_q32 = q.p.enter_q32 - 1;
-	dualpi2_qprotect_init(&q.qp, &q.cfg, &q.p, &q.v, dualpi2_ns_per_byte_q20(QP_LINK));
+	dualpi2_qprotect_init(&q.qp, &q.cfg, &q.p, &q.v, 0);
 	q.now = q.b[5].expiry_ns + QP_WAIT;
 	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, 0, 0), DUALPI2_QPROTECT_KEEP);
 }
@@ -336,7 +354,7 @@ UNIT_TEST(qprotect_repeated_sanctions_last_twice_as_long)
 		q.now = q.b[5].expiry_ns + QP_WAIT;
 		CHECK_EQ(qp_packet(&q, 5, QP_BYTES, 0, 0), DUALPI2_QPROTECT_KEEP);
 		q.now += 100 * MS - 1;
-		CHECK_EQ(qp_packet(&q, 5, QP_BYTES, ONE, 2 * MS), DUALPI2_QPROTECT_SANCTION);
+		CHECK_EQ(qp_packet(&q, 5, QP_BYTES, ONE, 3 * MS), DUALPI2_QPROTECT_SANCTION);
 		last = min_t(u64, 2 * (last + QP_WAIT), DUALPI2_QPROTECT_SCORE_MAX_NS);
 		CHECK_EQ(qp_score(&q, 5), last);
 	}
@@ -344,7 +362,7 @@ UNIT_TEST(qprotect_repeated_sanctions_last_twice_as_long)
 	q.now = q.b[5].expiry_ns + QP_WAIT;
 	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, 0, 0), DUALPI2_QPROTECT_KEEP);
 	q.now += 100 * MS;
-	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, ONE, 2 * MS), DUALPI2_QPROTECT_SANCTION);
+	CHECK_EQ(qp_packet(&q, 5, QP_BYTES, ONE, 3 * MS), DUALPI2_QPROTECT_SANCTION);
 	CHECK_EQ(qp_score(&q, 5), first);
 }
 
@@ -369,14 +387,15 @@ UNIT_TEST(qprotect_unresponsive_flow_is_seldom_in_the_l4s_queue)
 			left = 0;
 		kept += verdict == DUALPI2_QPROTECT_KEEP;
 		sanctions += verdict == DUALPI2_QPROTECT_SANCTION;
-		beyond += delay > MS;
+		beyond += delay > q.qp.delay_ns;
 		worst = delay > worst ? delay : worst;
 	}
 	/* 8 until the time doubled from 18 ms is 5 s, then one each 5 s. */
 	CHECK(sanctions <= 8 + 60 / 5, "%llu sanctions", (ull)sanctions);
-	CHECK(beyond <= 2 * sanctions, "%llu packets beyond 1 ms", (ull)beyond);
-	CHECK(kept < sent / 1000, "%llu of %llu kept", (ull)kept, (ull)sent);
-	CHECK(worst < 2 * MS, "%llu ns", (ull)worst);
+	CHECK(beyond <= 2 * sanctions, "%llu packets beyond the critical delay", (ull)beyond);
+	/* Each lengthens the queue by a third of its 0.3 ms: 20 until 2 ms, and those for the score. */
+	CHECK(kept <= 21 * sanctions, "%llu of %llu kept", (ull)kept, (ull)sent);
+	CHECK(worst < q.qp.delay_ns + MS / 2, "%llu ns", (ull)worst);
 }
 
 UNIT_TEST(qprotect_bucket_is_the_own_or_a_free_one_or_the_shared_one)
@@ -462,7 +481,7 @@ UNIT_TEST(qprotect_finds_the_flow_that_builds_the_queue)
 		queued += QP_BYTES / 2;
 		q.now += QP_BYTES * SEC / QP_LINK / 2;
 	}
-	CHECK(found && worst < 2 * MS, "at %llu ns", (ull)worst);
+	CHECK(found && worst < 3 * MS, "at %llu ns", (ull)worst);
 }
 
 /* While flows are redirected, the L4S queue is not the cause of an overload. */
