@@ -37,18 +37,20 @@ LOCKDEP = ("rcu_dereference", "rtnl_dereference")
 # Where dualpi2_pi_step() is for an idle queue, what follows a delay above target: the delay is 0 there. Its copy for
 # updates has no block on this line.
 NOT_IDLE = "if (ratio > DUALPI2_LATE_MAX_RATIO)"
-# Ways of inlined functions that cannot be gone here: 2^32 packets in one bucket (the unit tests do that); a quiet time
-# at the end of a qdisc, which has just been ended; an overload that was over before it began, or began this nanosecond;
-# the tracepoint, as above; 4 GiB within one update; a GSO packet no longer than its headers (the unit tests do both);
-# an IP header beyond 64 KiB; a parent that is not among the qdiscs of its device; the compiler's copy of a check of
-# ranges for 8 and 32 bits without a range, which no option has.
+# Ways of inlined functions that cannot be gone here: 2^32 packets in one bucket (the unit tests do that); a quiet
+# time at the end of a qdisc, which has just been ended; an overload that was over before it began, or began this
+# nanosecond; the tracepoint, as above; 4 GiB within one update; a GSO packet no longer than its headers (the unit
+# tests do both); an IP header beyond 64 KiB; a packet of the L4S queue whose IP header is gone; a parent that is not
+# among the qdiscs of its device; the compiler's copy of a check of ranges for 8 and 32 bits without a range, which no
+# option has.
 NOT_HERE = ("high[bucket]++;", "kind = dualpi2_report_next(&q->params, &q->vars, now_ns, &report);",
             "if (kind != DUALPI2_REPORT_NONE)", "const struct tc_dualpi2_overload overload = {",
             ".overload = q->vars.overload,",
             "dualpi2_trace(sch, skb, sojourn_ns, verdict);", "b->run_bytes = 0;",
             "verdict = dualpi2_c_verdict(&q->params, &q->vars, &pkt);", "in_range = (value >= (u64)spec->min &&",
             "if (b->sum_bytes >= DUALPI2_BURSTS_BYTES_MAX)", "return dualpi2_link_bytes(link, ip_bytes);",
-            "if (offset < 0 || offset > U16_MAX)", "hash_for_each_possible_rcu(dev->qdisc_hash,",
+            "if (offset < 0 || offset > U16_MAX)", "if (offset < 0 || at < 0)",
+            "hash_for_each_possible_rcu(dev->qdisc_hash,",
             'if (parent && (!strcmp(parent->ops->id, "qfq")')
 # Functions of sch_dualpi2.c that no packet reaches. The checks of DUALPI2_DEBUG (dualpi2_verify_*) do not count.
 CONTROL = re.compile(r"^dualpi2_(change|init|destroy|dump|dump_stats|parse|parse_attrs?|reject|put_attrs|leaf|"

@@ -55,8 +55,9 @@ def mq_nqb_is_CASE_in_l4s(case):
 @test()
 def mq_queue_protection_acts_in_each_queue():
     """One sender into a queue sends more than the rate; who sends into another queue is not redirected."""
-    with Mq(mq_net(), [0, 1], bandwidth=int(RATE / 8), qprotect=1) as q:
-        q.net.traffic(3, Stream("hostile", ecn=ECT1, bps=1.5 * RATE), Stream("honest", ecn=ECT1, bps=1e6, size=300))
+    with Mq(mq_net(), [0, 1, 0, 0], bandwidth=int(RATE / 8), qprotect=1) as q:
+        q.net.traffic(3, Stream("hostile", ecn=ECT1, bps=1.5 * RATE), Stream("honest", ecn=ECT1, bps=1e6, size=300),
+                      Stream("n", dscp=NQB, bps=1e6, size=300), Stream("e", ecn=ECT0, dscp=NQB, bps=1e6, size=300))
         arrived = {child["parent"]: child["c"]["counters"]["arrived_ect1"] for child in q.children()}
         note(f"ECT(1) in the Classic queue of each child: {arrived}")
         expect(arrived.pop("10:1"), "nothing was redirected")
