@@ -69,8 +69,8 @@ def status_of_a_persisted_device_that_is_not_there():
             dualpi2("up wan --upload 4mbit", net.here)
             write("/etc/dualpi2/wan.conf", b"UPLOAD=4mbit\n")
             run("ip link del wan", net.here)
-            mend = json.loads(dualpi2("status wan --json", net.here, code=1))[0]["mend"]
-            dualpi2(mend.partition(" ")[2], net.here)
+            fix = json.loads(dualpi2("status wan --json", net.here, code=1))[0]["fix"]
+            dualpi2(fix.partition(" ")[2], net.here)
             expect(os.path.exists("/etc/dualpi2/wan.conf"), "the fix deletes what is persisted")
     finally:
         shutil.rmtree("/etc/dualpi2")
@@ -165,7 +165,8 @@ def down_of_a_device_that_is_gone_leaves_nothing():
         dualpi2("up wan --upload 4mbit --download 8mbit", net.here)
         run("ip link del wan", net.here)
         found = json.loads(dualpi2("status --json", net.here, code=1))[0]
-        expect_equal((found["problems"], found["mend"]), (["the device is gone"], "dualpi2 down wan"))
+        expect_equal((found["problems"], found["fix"]), (["the device is gone"], "dualpi2 down wan"))
+        expect_equal(found["mend"], found["fix"], "the key of version 2.4")
         dualpi2("down wan", net.here)
         expect_equal(ifbs(net.here), {})
         expect(not os.path.exists(RUN), "a state is left")

@@ -40,7 +40,7 @@ class Finding:
     def as_dict(self):
         command = self.line()
         fix = command if self.fixes or self.condition or self.host or self.manual else None
-        # "mends" is the older name of "fixes".
+        # "mends" is the key of version 2.4, for scripts that read it.
         return {"id": self.kind, "level": self.level, "device": self.device, "host": self.host or None,
                 "verdict": self.verdict, "command": command, "fix": fix or None, "fixes": self.fixes,
                 "mends": self.fixes, "condition": self.condition or None}

@@ -60,13 +60,12 @@ def _one(name):
                 found["download"].update(ok=False, why=f"the filter on {name} that redirects to {ifb} is gone")
         found["problems"] += [f"{side}: {found[side]['why']}" for side in ("upload", "download")
                               if found[side] and not found[side]["ok"]]
-    # "mend" is the older key.
     quoted = shlex.quote(name)
     if here.device:
-        found["mend"] = f"dualpi2 up {quoted} " + ("--from-config" if config else _again(values))
+        found["fix"] = f"dualpi2 up {quoted} " + ("--from-config" if config else _again(values))
     else:
-        found["mend"] = f"dualpi2 down {quoted}" + (" --keep-config" if config else "")
-    found["fix"] = found["mend"]
+        found["fix"] = f"dualpi2 down {quoted}" + (" --keep-config" if config else "")
+    found["mend"] = found["fix"]    # the key of version 2.4, for scripts that read it
     return found
 
 
