@@ -193,6 +193,20 @@ def add_with_each_allocation_failing_once_is_whole_or_not_there():
             note_faults(f"add at {parent}", sweep(lambda b=bed, m=message: b.ask(m), restore), 4)
 
 
+def whole_or_pfifo(bed, kind):
+    """restore() of sweep() for a root of this kind with four dualpi2 below, added in place of a pfifo."""
+    def restore(nth, error):
+        kinds = sorted(q["kind"] for q in bed.dump())
+        if kind in kinds:
+            expect_equal(kinds, ["dualpi2"] * 4 + [kind], f"fault {nth}: qdiscs")
+        else:
+            expect(error, f"fault {nth}: no error, and no {kind}")
+            expect_equal(kinds, ["pfifo"], f"fault {nth}: qdiscs")
+        bed.flush()
+        lib.tc("qdisc replace dev d0 root handle 1: pfifo", bed.netns)
+    return restore
+
+
 @test("fail-nth")
 def add_of_mq_with_dualpi2_children_with_each_allocation_failing_once_is_whole():
     """With dualpi2 as the default, one message makes five qdiscs."""
@@ -205,17 +219,7 @@ def add_of_mq_with_dualpi2_children_with_each_allocation_failing_once_is_whole()
         with Bed("qdisc add dev d0 root handle 1: pfifo") as bed:
             message = bed.message(lib.RTM_NEWQDISC, lib.NLM_F_CREATE | lib.NLM_F_REPLACE, "root", "7:", None, b"mq\0")
 
-            def restore(nth, error):
-                kinds = sorted(q["kind"] for q in bed.dump())
-                if "mq" in kinds:
-                    expect_equal(kinds, ["dualpi2"] * 4 + ["mq"], f"fault {nth}: qdiscs")
-                else:
-                    expect(error, f"fault {nth}: no error, and no mq")
-                    expect_equal(kinds, ["pfifo"], f"fault {nth}: qdiscs")
-                bed.flush()
-                lib.tc("qdisc replace dev d0 root handle 1: pfifo", bed.netns)
-
-            note_faults("add of mq", sweep(lambda: bed.ask(message), restore), 8)
+            note_faults("add of mq", sweep(lambda: bed.ask(message), whole_or_pfifo(bed, "mq")), 8)
     finally:
         write(path, old)
 
@@ -227,20 +231,9 @@ def add_of_dualpi2_mq_with_each_allocation_failing_once_is_whole():
     with Bed("qdisc add dev d0 root handle 1: pfifo") as bed:
         message = bed.message(lib.RTM_NEWQDISC, lib.NLM_F_CREATE | lib.NLM_F_REPLACE, "root", "7:",
                               pack(bandwidth=10**6), b"dualpi2_mq\0")
-
-        def restore(nth, error):
-            kinds = sorted(q["kind"] for q in bed.dump())
-            if "dualpi2_mq" in kinds:
-                expect_equal(kinds, ["dualpi2"] * 4 + ["dualpi2_mq"], f"fault {nth}: qdiscs")
-            else:
-                expect(error, f"fault {nth}: no error, and no dualpi2_mq")
-                expect_equal(kinds, ["pfifo"], f"fault {nth}: qdiscs")
-            bed.flush()
-            lib.tc("qdisc replace dev d0 root handle 1: pfifo", bed.netns)
-
         # The number of allocations before the children differs by a few each time, so that one sweep can miss some.
         for _ in range(6):
-            note_faults("add of dualpi2_mq", sweep(lambda: bed.ask(message), restore), 8)
+            note_faults("add of dualpi2_mq", sweep(lambda: bed.ask(message), whole_or_pfifo(bed, "dualpi2_mq")), 8)
 
 
 @test("fail-nth")
