@@ -149,8 +149,8 @@ def one_unresponsive_flow_below_htb():
 @test("QP", "RFC 9957")
 def minimum_size_packets_are_redirected_like_others():
     """On a slower link, because each packet takes time to compute. The score counts bytes: 60 bytes that are marked
-    for certain raise it by 0.11 ms, so that for 4 ms 35 packets are needed, which are 1.7 ms of the link. The critical
-    delay is three packets of 1514 bytes.
+    for certain raise it by 0.11 ms, so that for 4 ms 35 packets are needed, which are 1.7 ms of the link. The bound is
+    stricter than the critical delay, 4.8 ms: three packets of 1514 bytes in place of it.
     """
     rate, size = 10e6, 60
     base = undisturbed(rate=rate)
@@ -212,7 +212,7 @@ def flooded(flows):
 
 def expect_no_worse(off, on):
     """P99 is not above that without protection; one packet is its precision. Not so for losses: flows without a bucket
-    of their own are redirected together, honest ones, too, and the Classic queue drops packets of theirs.
+    of their own share a score, honest ones, too, and the Classic queue drops packets of theirs.
     """
     expect(on.p99 <= off.p99 + packet_us(), f"P99 of the honest flows is {on.p99} us, without protection {off.p99} us")
 
