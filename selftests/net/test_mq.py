@@ -159,17 +159,22 @@ def mq_link_down_with_a_backlog_purges_and_goes_on():
 
 @test(needs="destructive")
 def mq_is_refused_as_default_qdisc():
-    """The core would not attach its children to a device with one queue."""
+    """The core would not attach its children to a device with one queue. The same device takes dualpi2."""
     path = "/proc/sys/net/core/default_qdisc"
     with open(path, encoding="ascii") as file:
         before = file.read()
     net = mq_net()
+    run("modprobe ifb numifbs=0")
     try:
-        with open(path, "w", encoding="ascii") as file:
-            file.write("dualpi2_mq")
-        run("ip link add one type dummy", net.rtr)
-        run("ip link set dev one txqueuelen 100 up", net.rtr)
-        expect("dualpi2_mq" not in tc("qdisc show dev one", net.rtr).stdout, "it was attached")
+        for kind in ("dualpi2", "dualpi2_mq"):
+            with open(path, "w", encoding="ascii") as file:
+                file.write(kind)
+            run("ip link add one type ifb", net.rtr)
+            run("ip link set dev one up", net.rtr)
+            shown = tc("qdisc show dev one", net.rtr).stdout
+            note(f"{kind}: {shown}")
+            expect_equal(f"qdisc {kind} " in shown, kind == "dualpi2", f"{kind} attached")
+            run("ip link del one", net.rtr)
     finally:
         with open(path, "w", encoding="ascii") as file:
             file.write(before)

@@ -59,11 +59,12 @@ def flood(wire, packets, build):
 
 @test("QP", "G4", "N7", needs="ext")
 def hostile_flow_is_redirected_and_others_are_not():
-    """With the ramp and with a step in time or packets. Each sanction lasts twice as long as the one before, the first
-    at least for the target: at most seven in two seconds. Until the critical delay, three packets of 1514 bytes beyond
-    the ramp or 4.8 ms, the flow sends 27 packets of 0.8 ms at 1.5 times the link, if the queue grows by a quarter of
-    the link's rate, because overload control drops some; its score needs at most three more. It does not return while
-    it keeps the Classic queue in overload, where it would make overload control drop honest packets.
+    """With the ramp and with a step in time or packets. Each sanction lasts twice as long as the one before, and
+    twice the target more: 15, 45, 105, 225, 465, 945 ms at least, so that the seventh lasts beyond the two seconds.
+    Until the critical delay, three packets of 1514 bytes beyond the ramp or 4.8 ms, the flow sends 29 packets of
+    0.8 ms at 1.5 times the link, if the queue grows by 0.31 times the link's rate; it is 0.6 times, less what
+    overload control drops. The flow does not return while it keeps the Classic queue in overload, where it would
+    make overload control drop honest packets.
     """
     for knobs in ({}, {"step_thresh_us": 1000, "ramp_us": 0}, {"step_thresh_pkts": 5}):
         with shared_aqm(rate=BPS, qprotect=TUPLE, **knobs) as (net, q):
