@@ -676,7 +676,7 @@ static noinline void dualpi2_qprotect_arm(struct dualpi2_sched_data *q)
 }
 
 /* At PI updates: stop to score packets DUALPI2_QPROTECT_ARMED_NS after the L4S queue was
- * congested, and when no flow has a score or is redirected.
+ * congested, or a flow had a score or was redirected.
  */
 static void dualpi2_qprotect_update(struct dualpi2_sched_data *q, u64 now_ns)
 {
@@ -1028,7 +1028,7 @@ static void dualpi2_mq_step(struct dualpi2_mq_group *group, u64 now_ns)
 
 /* Each ms one child looks at all of them, without their locks: sums of backlogs, what is
  * left of the limits, the PI controller if an update is due.  A child may grow by its
- * part of what is left, at least by a packet, until the next look.
+ * part of what is left, at least by a packet if memory allows it, until the next look.
  */
 static void dualpi2_mq_look(struct dualpi2_mq_group *group, u64 now_ns)
 {

@@ -97,7 +97,8 @@ enum dualpi2_ecn_mask {
  * @bandwidth: rate of the shaper, bytes per second; 0: no shaper
  * @nqb: bitmap of the DSCPs that go to the L4S queue
  * @qprotect_rate: rate at which scores of queue protection age, bytes per second
- * @qprotect_delay_us: queueing delay above which a flow can be redirected
+ * @qprotect_delay_us: delay that a flow must exceed by a burst to be redirected, see
+ *	dualpi2_qprotect_init()
  * @qprotect_score_us: score above which it is, at that delay
  * @overhead_bytes: see struct dualpi2_link
  * @mpu_bytes: see struct dualpi2_link

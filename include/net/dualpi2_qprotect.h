@@ -18,10 +18,11 @@
 
 #define DUALPI2_QPROTECT_SCORE_MAX_NS	(5ULL * DUALPI2_NS_PER_SEC)
 
-/* Score packets for so long after the last congestion of the L4S queue, so that the
- * next of repeated bursts is scored from its begin on.  No score lasts longer.  A burst
- * each 5 s delays more than 1 % of the packets only if it takes 50 ms of the link, and
- * such a burst is scored when its first packet has waited to the begin of the ramp.
+/* Score packets for so long after the L4S queue was congested, a flow had a score or was
+ * redirected, so that the next of repeated bursts is scored from its begin on.  No score
+ * lasts longer.  A burst each 5 s delays more than 1 % of the packets only if it takes
+ * 50 ms of the link, and such a burst is scored when its first packet has waited to the
+ * begin of the ramp.
  */
 #define DUALPI2_QPROTECT_ARMED_NS	DUALPI2_QPROTECT_SCORE_MAX_NS
 
@@ -33,8 +34,8 @@
 /* Longer delays count as this, so that products with a score are below 2^64. */
 #define DUALPI2_QPROTECT_DELAY_MAX_NS	(1U << 31)
 
-/* The critical delay is longer than the option, and than the ramp, by what a responsive
- * sender sends at once: the serialization time of this many packets of
+/* The critical delay is longer than the option, and than a ramp of the AQM, by what a
+ * responsive sender sends at once: the serialization time of this many packets of
  * DUALPI2_LOW_MTU_BYTES, the two that each sender may have in the queue and one, or
  * DUALPI2_BURST_MIN_NS if that is more.
  */
@@ -63,7 +64,7 @@ enum dualpi2_qprotect_verdict {
  * @overload: the Classic queue is in overload
  * @delay_ns: critical delay
  * @wait_ns: how long a flow whose score has expired waits at most for its packets to
- *	leave the Classic queue
+ *	leave the Classic queue, if that is not in overload
  * @product: critical delay times critical score, ns^2, below 2^64
  * @ns_per_byte_q20: increase of a score per byte that is marked for certain
  */
@@ -81,10 +82,12 @@ struct dualpi2_qprotect_params {
  * struct dualpi2_qprotect_bucket - a flow
  * @expiry_ns: time when the score reaches 0
  * @last_ns: how long the last sanction was to last, with the wait
- * @probation_ns: before this time, the score of a new sanction is at least twice @last_ns
+ * @probation_ns: before this time, the score of a new sanction is at least twice
+ *	@last_ns, or the highest
  * @c_end: number of bytes that the Classic queue had received when the flow's last
  *	redirected packet joined it; 0: the flow is not redirected
- * @hash: of the flow; the low ten bits select two buckets for it.  0: the shared bucket
+ * @hash: of the flow; the low ten bits select two buckets for it.  0: the shared
+ *	bucket, or not used yet
  * @redirected: packets of this flow; at most U32_MAX
  */
 struct dualpi2_qprotect_bucket {

@@ -274,8 +274,9 @@ struct dualpi2_mq_sum_data {
 	struct dualpi2_hist hist[DUALPI2_QUEUES];
 };
 
-/* The first child has taken over p' of the group, and reports overload for all.  What the
- * children estimate or tolerate each for itself is that of the first one.
+/* With a shaper the first child has taken over p' of the group, and reports overload for
+ * all.  Without one each child has a controller of its own.  p', overload, and the burst
+ * tolerance are those of the first one; there is no estimate of the rate.
  */
 static void dualpi2_mq_begin_sum(struct dualpi2_mq_sum_data *data,
 				 const struct dualpi2_mq_group *group,
