@@ -204,7 +204,8 @@ def mq_fewer_queues_hide_their_children():
 @test()
 def mq_of_one_queue_is_accepted():
     with Net() as net, Mq(net, [0], bandwidth=int(RATE / 8)) as q:
-        bps, _ = rate_of(q, 3, Stream("c", bps=2 * RATE))
+        bps, _ = rate_of(q, 6, Stream("c", bps=2 * RATE))
+        # Two horizons of 2.4 ms in a window of 5 s.
         expect_between(bps / RATE, .999, 1.001)
         expect_equal(len(q.children()), 1)
 
