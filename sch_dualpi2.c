@@ -368,9 +368,6 @@ static void dualpi2_refresh_limits(struct Qdisc *sch)
 		dualpi2_mq_limit(q);
 	q->nqb_limit_bytes = dualpi2_nqb_bytes(ns_per_byte_q20, q->mtu_bytes);
 	q->vars.credit_start = dualpi2_credit_start(&q->params, q->mtu_bytes);
-	if (q->config.qprotect)
-		dualpi2_qprotect_init(&q->qprotect_params, &q->config,
-				      &q->params, &q->vars, ns_per_byte_q20);
 	dualpi2_update_watermarks(q);
 }
 
@@ -540,10 +537,22 @@ static int dualpi2_classify(struct sk_buff *skb, struct Qdisc *sch, int *ret)
 	return class;
 }
 
+/* Of all children together, if they share a rate. */
 static u64 dualpi2_backlog_bytes(const struct dualpi2_sched_data *q)
 {
+	u64 others_bytes = q->dequeue_slow_flags & DUALPI2_SLOW_MQ ?
+			   READ_ONCE(q->mq->others_bytes) : 0;
+
 	return dualpi2_fifo_bytes(&q->fifo[DUALPI2_QUEUE_C]) +
-	       dualpi2_fifo_bytes(&q->fifo[DUALPI2_QUEUE_L]);
+	       dualpi2_fifo_bytes(&q->fifo[DUALPI2_QUEUE_L]) + others_bytes;
+}
+
+/* Do Classic packets wait, in any child that shares the rate? */
+static bool dualpi2_c_waits(const struct dualpi2_sched_data *q)
+{
+	return q->dequeue_slow_flags & DUALPI2_SLOW_MQ ?
+	       atomic_read(&q->mq->group->clock.c_waiting) :
+	       !!q->fifo[DUALPI2_QUEUE_C].list.head;
 }
 
 static bool dualpi2_is_empty(const struct dualpi2_sched_data *q)
@@ -675,6 +684,15 @@ static noinline void dualpi2_qprotect_arm(struct dualpi2_sched_data *q)
 	dualpi2_update_watermarks(q);
 }
 
+/* After the ramp, the target or p' has changed. */
+static void dualpi2_qprotect_refresh(struct dualpi2_sched_data *q)
+{
+	if (q->config.qprotect)
+		dualpi2_qprotect_init(&q->qprotect_params, &q->config,
+				      &q->params, &q->vars,
+				      dualpi2_ns_per_byte(q));
+}
+
 /* At PI updates: stop to score packets DUALPI2_QPROTECT_ARMED_NS after the L4S queue was
  * congested, or a flow had a score or was redirected.
  */
@@ -684,6 +702,7 @@ static void dualpi2_qprotect_update(struct dualpi2_sched_data *q, u64 now_ns)
 	struct dualpi2_qprotect *qp = q->qprotect;
 	struct dualpi2_qprotect_use use;
 
+	dualpi2_qprotect_refresh(q);
 	if (q->qprotect_state == DUALPI2_QPROTECT_FAILED)
 		q->qprotect_state = DUALPI2_QPROTECT_READY;
 	if (q->qprotect_state != DUALPI2_QPROTECT_ARMED)
@@ -699,6 +718,19 @@ static void dualpi2_qprotect_update(struct dualpi2_sched_data *q, u64 now_ns)
 		qp->calm_ns = now_ns;
 	else if (now_ns - qp->calm_ns >= DUALPI2_QPROTECT_ARMED_NS)
 		q->qprotect_state = DUALPI2_QPROTECT_READY;
+}
+
+/* A packet leaves its queue: arm, if it has waited.  A native mark arms too, but some
+ * packets cannot be marked.
+ */
+static noinline void dualpi2_qprotect_see(struct dualpi2_sched_data *q,
+					  const struct sk_buff *skb,
+					  u64 sojourn_ns)
+{
+	if ((dualpi2_cb(skb)->flags & DUALPI2_CB_NATIVE_OK) &&
+	    dualpi2_qprotect_native_q32(&q->qprotect_params, &q->vars,
+					dualpi2_c_waits(q), sojourn_ns))
+		dualpi2_qprotect_arm(q);
 }
 
 /* Carry out a verdict to mark.  A packet that arrived with CE has been marked by
@@ -1079,6 +1111,7 @@ static void dualpi2_mq_update(struct Qdisc *sch, u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct dualpi2_mq_group *group = q->mq->group;
+	bool overload = q->vars.overload;
 	u32 base;
 
 	if (dualpi2_mq_scan_due(&group->sum, now_ns)) {
@@ -1090,11 +1123,10 @@ static void dualpi2_mq_update(struct Qdisc *sch, u64 now_ns)
 		dualpi2_mq_look(group, now_ns);
 		changed ^= group->vars.overload;
 		spin_unlock(&group->lock);
-		/* The first child reports for all. */
+		/* The first child reports for all, even if it is idle. */
 		if (unlikely(changed))
 			dualpi2_kick_report(qdisc_priv(group->member[0].child));
 	}
-	dualpi2_qprotect_update(q, now_ns);
 	base = READ_ONCE(group->base);
 	q->vars.base_q32 = base == U32_MAX ? DUALPI2_ONE_Q32 : base;
 	q->vars.updated_ns = now_ns;
@@ -1105,7 +1137,10 @@ static void dualpi2_mq_update(struct Qdisc *sch, u64 now_ns)
 		dualpi2_mq_set_params(q);
 	dualpi2_adapt_ramp(q);
 	dualpi2_vars_derive(&q->params, &q->vars, now_ns);
+	dualpi2_qprotect_update(q, now_ns);
 	q->vars.due_ns = now_ns + DUALPI2_MQ_SCAN_NS;
+	if (unlikely(q->vars.overload != overload))
+		dualpi2_kick_report(q);
 }
 
 /* The PI update, when it is due: with the age of the older head, or for the time
@@ -1123,7 +1158,6 @@ static noinline void dualpi2_update(struct Qdisc *sch, u64 now_ns)
 		return;
 	}
 	dualpi2_drain_update(&q->drain, now_ns);
-	dualpi2_qprotect_update(q, now_ns);
 	dualpi2_refresh_limits(sch);
 	dualpi2_adapt_ramp(q);
 	dualpi2_set_late(&q->params);
@@ -1133,6 +1167,7 @@ static noinline void dualpi2_update(struct Qdisc *sch, u64 now_ns)
 		dualpi2_pi_update(&q->params, &q->vars,
 				  max(dualpi2_head_age_ns(c, now_ns),
 				      dualpi2_head_age_ns(l, now_ns)), now_ns);
+	dualpi2_qprotect_update(q, now_ns);
 	if (unlikely(q->vars.overload != overload))
 		dualpi2_kick_report(q);
 }
@@ -1208,14 +1243,15 @@ dualpi2_qprotect(struct Qdisc *sch, const struct sk_buff *skb, u64 now_ns)
 	    dualpi2_native_ok(&q->params, l->list.qlen + 1))
 		native_q32 = dualpi2_qprotect_native_q32(&q->qprotect_params,
 							 &q->vars,
-							 c->list.head, delay_ns);
+							 dualpi2_c_waits(q),
+							 delay_ns);
 	if (!native_q32 && !qp->redirecting)
 		return NULL;
 
 	words = dualpi2_read_flow(skb, &flow);
 	hash = dualpi2_qprotect_hash(qp->keys, (const u32 *)&flow, words);
 	i = dualpi2_qprotect_pick(&q->qprotect_params, qp->buckets, hash,
-				  c->bytes_out, now_ns);
+				  native_q32, c->bytes_out, now_ns);
 	b = &qp->buckets[i];
 	if (native_q32) {
 		qp->calm_ns = 0;
@@ -1590,13 +1626,8 @@ static noinline struct sk_buff *dualpi2_dequeue_slow(struct Qdisc *sch,
 					      DUALPI2_QUEUE_L, c->list.head,
 					      sojourn_ns, may_drop, now_ns);
 		skb = dualpi2_dequeue_head(q, fifo);
-		/* A packet that cannot be marked does not arm it there. */
-		if (unlikely(q->qprotect_state == DUALPI2_QPROTECT_READY &&
-			     (dualpi2_cb(skb)->flags & DUALPI2_CB_NATIVE_OK) &&
-			     dualpi2_qprotect_native_q32(&q->qprotect_params,
-							 &q->vars, c->list.head,
-							 sojourn_ns)))
-			dualpi2_qprotect_arm(q);
+		if (unlikely(q->qprotect_state == DUALPI2_QPROTECT_READY))
+			dualpi2_qprotect_see(q, skb, sojourn_ns);
 		if (likely(verdict < DUALPI2_DROP_AQM))
 			break;
 		dropped++;
@@ -1872,7 +1903,6 @@ static enum dualpi2_verdict dualpi2_mq_verdict(struct Qdisc *sch,
 					       u64 sojourn_ns, u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	const struct dualpi2_mq_member *mq = q->mq;
 	enum dualpi2_verdict verdict;
 	struct dualpi2_packet pkt;
 	u64 left_ns;
@@ -1881,14 +1911,12 @@ static enum dualpi2_verdict dualpi2_mq_verdict(struct Qdisc *sch,
 		return DUALPI2_PASS;
 	pkt = dualpi2_packet(q, skb, queue, other, false, false, sojourn_ns,
 			     now_ns);
-	pkt.low = pkt.low && dualpi2_is_low(dualpi2_backlog_bytes(q) +
-					    READ_ONCE(mq->others_bytes),
-					    q->mtu_bytes);
+	pkt.low = dualpi2_is_low(dualpi2_backlog_bytes(q), q->mtu_bytes);
 	pkt.may_drop &= may_drop;
 	pkt.spared = dualpi2_is_spared(q, sojourn_ns);
 	pkt.rnd = dualpi2_decision_bits(q, now_ns);
 	if (queue == DUALPI2_QUEUE_L) {
-		pkt.shared = atomic_read(&mq->group->clock.c_waiting);
+		pkt.shared = dualpi2_c_waits(q);
 		left_ns = dualpi2_drain_ns(q, dualpi2_fifo_bytes(&q->fifo[queue]) -
 					      qdisc_pkt_len(skb));
 		pkt.delay_ns = max(sojourn_ns, left_ns);
@@ -1919,8 +1947,10 @@ static struct sk_buff *dualpi2_mq_take(struct Qdisc *sch, u64 now_ns)
 		queue = dualpi2_mq_pick(q, c->list.head, l->list.head, now_ns,
 					&wake_ns);
 		if (queue == DUALPI2_QUEUES) {
-			q->throttled++;
-			qdisc_qstats_overlimit(sch);
+			if (!hrtimer_is_queued(&q->watchdog.timer)) {
+				q->throttled++;
+				qdisc_qstats_overlimit(sch);
+			}
 			qdisc_watchdog_schedule_ns(&q->watchdog, wake_ns);
 			return NULL;
 		}
@@ -1931,6 +1961,8 @@ static struct sk_buff *dualpi2_mq_take(struct Qdisc *sch, u64 now_ns)
 					     dropped < DUALPI2_DROPS_PER_DEQUEUE,
 					     sojourn_ns, now_ns);
 		skb = dualpi2_dequeue_head(q, fifo);
+		if (unlikely(q->qprotect_state == DUALPI2_QPROTECT_READY))
+			dualpi2_qprotect_see(q, skb, sojourn_ns);
 		if (likely(verdict < DUALPI2_DROP_AQM))
 			break;
 		dropped++;
@@ -2197,6 +2229,8 @@ static int dualpi2_put_report(struct sk_buff *msg, struct Qdisc *sch,
 			      const struct dualpi2_overload_report *report)
 {
 	const struct dualpi2_sched_data *q = qdisc_priv(sch);
+	/* The root reports for children that share a rate. */
+	u32 parent = q->mq && q->config.bandwidth ? TC_H_ROOT : sch->parent;
 	void *head = genlmsg_put(msg, 0, 0, &dualpi2_genl_family, 0,
 				 kind == DUALPI2_REPORT_BEGIN ?
 				 DUALPI2_CMD_OVERLOAD_BEGIN :
@@ -2206,8 +2240,7 @@ static int dualpi2_put_report(struct sk_buff *msg, struct Qdisc *sch,
 	    nla_put_u32(msg, DUALPI2_A_IFINDEX, qdisc_dev(sch)->ifindex) ||
 	    nla_put_u32(msg, DUALPI2_A_HANDLE,
 			q->mq ? TC_H_MAJ(sch->parent) : sch->handle) ||
-	    nla_put_u32(msg, DUALPI2_A_PARENT,
-			q->mq ? TC_H_ROOT : sch->parent) ||
+	    nla_put_u32(msg, DUALPI2_A_PARENT, parent) ||
 	    nla_put_u64_64bit(msg, DUALPI2_A_START_NS, since_ns,
 			      DUALPI2_A_PAD) ||
 	    nla_put_u64_64bit(msg, DUALPI2_A_DURATION_NS, report->duration_ns,
@@ -2317,6 +2350,13 @@ static void dualpi2_qprotect_set(struct dualpi2_sched_data *q)
 		q->qprotect_state = DUALPI2_QPROTECT_READY;
 }
 
+/* The packet that waits for the shaper may leave earlier now. */
+static void dualpi2_wake(struct dualpi2_sched_data *q, u64 at_ns)
+{
+	if (hrtimer_is_queued(&q->watchdog.timer))
+		qdisc_watchdog_schedule_ns(&q->watchdog, at_ns);
+}
+
 /* Put new options in force. */
 static void dualpi2_apply(struct Qdisc *sch, const struct dualpi2_config *cfg)
 {
@@ -2326,7 +2366,8 @@ static void dualpi2_apply(struct Qdisc *sch, const struct dualpi2_config *cfg)
 
 	dualpi2_params_init(&params, cfg);
 	dualpi2_set_late(&params);
-	if (q->mq && q->mq != q->mq->group->member)
+	/* The first child reports for all that share a rate. */
+	if (cfg->bandwidth && q->mq && q->mq != q->mq->group->member)
 		params.report_ns = 0;
 
 	sch_tree_lock(sch);
@@ -2339,7 +2380,7 @@ static void dualpi2_apply(struct Qdisc *sch, const struct dualpi2_config *cfg)
 	/* Reservations of another rate lapse. */
 	if (q->mq)
 		dualpi2_mq_queue_reset(&q->mq->params, &q->mq->group->clock,
-				       &q->mq->clock, false);
+				       &q->mq->clock);
 	q->config = *cfg;
 	q->params = params;
 	if (q->mq)
@@ -2351,15 +2392,14 @@ static void dualpi2_apply(struct Qdisc *sch, const struct dualpi2_config *cfg)
 	dualpi2_set_bucket_widths(q);
 	dualpi2_vars_derive(&q->params, &q->vars, now_ns);
 	dualpi2_adapt_ramp(q);
+	dualpi2_qprotect_refresh(q);
 	dualpi2_kick_report(q);
 	dualpi2_trim(sch);
 	if (q->dequeue_slow_flags & DUALPI2_SLOW_MQ)
 		dualpi2_mq_publish(sch);
 	if (!sch->q.qlen)
 		q->vars.credit = q->vars.credit_start;
-	/* The next packet may leave earlier now. */
-	if (hrtimer_is_queued(&q->watchdog.timer))
-		qdisc_watchdog_schedule_ns(&q->watchdog, q->clock.next_ns);
+	dualpi2_wake(q, q->clock.next_ns);
 	sch_tree_unlock(sch);
 }
 
@@ -2404,6 +2444,7 @@ static int dualpi2_init(struct Qdisc *sch, struct nlattr *opt,
 	dualpi2_refresh_limits(sch);
 	dualpi2_set_bucket_widths(q);
 	dualpi2_vars_init(&q->params, &q->vars, q->mtu_bytes, ktime_get_ns());
+	dualpi2_qprotect_refresh(q);
 	return 0;
 }
 
@@ -2411,7 +2452,7 @@ static void dualpi2_mq_member_reset(struct dualpi2_mq_member *mq)
 {
 	int queue;
 
-	dualpi2_mq_queue_reset(&mq->params, &mq->group->clock, &mq->clock, false);
+	dualpi2_mq_queue_reset(&mq->params, &mq->group->clock, &mq->clock);
 	for (queue = 0; queue < DUALPI2_QUEUES; queue++)
 		WRITE_ONCE(mq->bytes[queue], 0);
 	WRITE_ONCE(mq->pkts, 0);
@@ -2459,6 +2500,7 @@ static void dualpi2_reset(struct Qdisc *sch)
 	dualpi2_refresh_limits(sch);
 	overload = q->vars.overload;
 	dualpi2_vars_init(&q->params, &q->vars, q->mtu_bytes, ktime_get_ns());
+	dualpi2_qprotect_refresh(q);
 	spin_unlock_bh(&q->report_lock);
 	if (overload)
 		dualpi2_kick_report(q);

@@ -551,22 +551,17 @@ static inline void dualpi2_mq_scanned(struct dualpi2_mq_sum *sum, u64 c_bytes)
  * @p: parameters until now
  * @clock: the shared clock
  * @q: the queue
- * @c_waits: the Classic queue has a backlog
  *
  * What it sent is charged to the clock, what it has reserved lapses.  The hands of the
  * clock stay.
  */
 static inline void dualpi2_mq_queue_reset(const struct dualpi2_mq_params *p,
 					  struct dualpi2_mq_clock *clock,
-					  struct dualpi2_mq_queue *q,
-					  bool c_waits)
+					  struct dualpi2_mq_queue *q)
 {
 	dualpi2_mq_settle(p, clock, q);
-	if (c_waits)
-		dualpi2_mq_c_begin(clock, q);
-	else
-		dualpi2_mq_c_empty(clock, q);
-	*q = (struct dualpi2_mq_queue) { .c_waits = c_waits };
+	dualpi2_mq_c_empty(clock, q);
+	*q = (struct dualpi2_mq_queue) {};
 }
 
 /**

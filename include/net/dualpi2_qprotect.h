@@ -240,7 +240,7 @@ dualpi2_qprotect_use(const struct dualpi2_qprotect_params *qp,
  * of 2^-32, and the same bucket with one of 2^-5.  A multiplication for two words is
  * cheaper than siphash.
  *
- * Return: the hash.
+ * Return: the hash; 1 for 0, which stands for the shared bucket.
  */
 static inline u32
 dualpi2_qprotect_hash(const u64 *keys, const u32 *words, u32 n)
@@ -250,14 +250,16 @@ dualpi2_qprotect_hash(const u64 *keys, const u32 *words, u32 n)
 
 	for (i = 0; i < n; i += 2)
 		sum += (keys[i + 1] + words[i]) * (keys[i + 2] + words[i + 1]);
-	return sum >> 32;
+	return sum >> 32 ?: 1;
 }
 
 /**
  * dualpi2_qprotect_pick() - the bucket of a flow
  * @qp: parameters
  * @buckets: DUALPI2_QPROTECT_BUCKETS
- * @hash: of the flow
+ * @hash: of the flow, not 0
+ * @native_q32: native marking probability; 0: the flow gets no bucket that it does not
+ *	have, and no other flow loses its probation
  * @c_out: see dualpi2_qprotect_is_free()
  * @now_ns: time
  *
@@ -269,7 +271,7 @@ dualpi2_qprotect_hash(const u64 *keys, const u32 *words, u32 n)
 static inline u32
 dualpi2_qprotect_pick(const struct dualpi2_qprotect_params *qp,
 		      struct dualpi2_qprotect_bucket *buckets, u32 hash,
-		      u64 c_out, u64 now_ns)
+		      u64 native_q32, u64 c_out, u64 now_ns)
 {
 	u32 first = hash % DUALPI2_QPROTECT_FLOWS;
 	u32 second = hash / DUALPI2_QPROTECT_FLOWS % DUALPI2_QPROTECT_FLOWS;
@@ -279,6 +281,8 @@ dualpi2_qprotect_pick(const struct dualpi2_qprotect_params *qp,
 		return first;
 	if (buckets[second].hash == hash)
 		return second;
+	if (!native_q32)
+		return DUALPI2_QPROTECT_FLOWS;
 	if (buckets[second].expiry_ns < buckets[first].expiry_ns)
 		i = second;
 	if (!dualpi2_qprotect_is_free(qp, &buckets[i], c_out, now_ns))

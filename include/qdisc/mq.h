@@ -41,8 +41,6 @@ static struct dualpi2_mq_group *dualpi2_mq_group_alloc(const struct Qdisc *sch,
 
 		mq->group = group;
 		mq->txq = netdev_get_tx_queue(qdisc_dev(sch), i);
-		mq->room_pkts = U32_MAX;
-		mq->room_memory = U32_MAX;
 	}
 	return group;
 }
@@ -51,7 +49,15 @@ static struct dualpi2_mq_group *dualpi2_mq_group_alloc(const struct Qdisc *sch,
 static void dualpi2_mq_group_apply(struct dualpi2_mq_group *group,
 				   const struct dualpi2_config *cfg)
 {
+	unsigned int i;
+
 	spin_lock_bh(&group->lock);
+	/* There has been no look without a shaper. */
+	for (i = 0; !group->config.bandwidth && i < group->queues; i++) {
+		WRITE_ONCE(group->member[i].others_bytes, 0);
+		WRITE_ONCE(group->member[i].room_pkts, U32_MAX);
+		WRITE_ONCE(group->member[i].room_memory, U32_MAX);
+	}
 	group->config = *cfg;
 	dualpi2_params_init(&group->params, cfg);
 	dualpi2_set_late(&group->params);
@@ -174,9 +180,15 @@ static int dualpi2_mq_change(struct Qdisc *sch, struct nlattr *opt,
 	dualpi2_mq_group_apply(group, &cfg);
 	for (i = 0; i < group->queues; i++)
 		dualpi2_apply(group->member[i].child, &cfg);
-	/* The watchdogs of children that wait run now, see dualpi2_apply(). */
 	dualpi2_mq_clock_change(&group->member[0].params, &group->clock,
 				ktime_get_ns());
+	for (i = 0; i < group->queues; i++) {
+		struct Qdisc *child = group->member[i].child;
+
+		sch_tree_lock(child);
+		dualpi2_wake(qdisc_priv(child), 0);
+		sch_tree_unlock(child);
+	}
 	return 0;
 }
 
@@ -223,7 +235,9 @@ static int dualpi2_mq_dump(struct Qdisc *sch, struct sk_buff *skb)
 		sch->q.qlen += qdisc_qlen(child);
 		sch_tree_unlock(child);
 	}
+	spin_lock_bh(&priv->group->lock);
 	dualpi2_mq_limits(priv->group, &limit_pkts, &memory_limit);
+	spin_unlock_bh(&priv->group->lock);
 	return dualpi2_put_options(skb, priv->group->config, limit_pkts,
 				   memory_limit);
 }
@@ -265,7 +279,6 @@ static void dualpi2_mq_add_child(struct dualpi2_sched_data *sum,
 	sum->throttled += q->throttled;
 	sum->nqb_arrived += q->nqb_arrived;
 	sum->nqb_dropped += q->nqb_dropped;
-	sum->reports += q->reports;
 }
 
 /* One instance that has what all children have. */
@@ -274,12 +287,33 @@ struct dualpi2_mq_sum_data {
 	struct dualpi2_hist hist[DUALPI2_QUEUES];
 };
 
+/* Without a shaper each child has a controller of its own: show the highest p' with its
+ * overload, and the sum of what was counted.
+ */
+static void dualpi2_mq_add_overload(struct dualpi2_sched_data *data,
+				    const struct dualpi2_sched_data *q,
+				    u64 now_ns)
+{
+	const struct dualpi2_vars *v = &q->vars;
+	struct dualpi2_vars *sum = &data->vars;
+	u64 count = sum->overload_count + v->overload_count;
+	u64 total_ns = dualpi2_overload_ns(sum, now_ns) +
+		       dualpi2_overload_ns(v, now_ns);
+
+	if (v->overload == sum->overload ? v->base_q32 > sum->base_q32 :
+					   v->overload)
+		*sum = *v;
+	sum->overload_count = count;
+	sum->overload_total_ns = total_ns -
+				 dualpi2_overload_present_ns(sum, now_ns);
+	data->reports += q->reports;
+}
+
 /* With a shaper the first child has taken over p' of the group, and reports overload for
- * all.  Without one each child has a controller of its own.  p', overload, and the burst
- * tolerance are those of the first one; there is no estimate of the rate.
+ * all.  The burst tolerance is that of the first one; there is no estimate of the rate.
  */
 static void dualpi2_mq_begin_sum(struct dualpi2_mq_sum_data *data,
-				 const struct dualpi2_mq_group *group,
+				 struct dualpi2_mq_group *group,
 				 const struct dualpi2_sched_data *first)
 {
 	struct dualpi2_sched_data *sum = &data->q;
@@ -288,8 +322,11 @@ static void dualpi2_mq_begin_sum(struct dualpi2_mq_sum_data *data,
 	sum->config = group->config;
 	sum->params = group->params;
 	sum->vars = first->vars;
+	sum->reports = first->reports;
 	sum->burst = first->burst;
+	spin_lock(&group->lock);
 	dualpi2_mq_limits(group, &sum->limit_pkts, &sum->memory_limit);
+	spin_unlock(&group->lock);
 	sum->nqb_limit_bytes = first->nqb_limit_bytes;
 	for (queue = 0; queue < DUALPI2_QUEUES; queue++) {
 		const struct dualpi2_delay *d = &first->fifo[queue].stats.delay;
@@ -303,10 +340,12 @@ static void dualpi2_mq_begin_sum(struct dualpi2_mq_sum_data *data,
 static int dualpi2_mq_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 {
 	const struct dualpi2_mq_sched *priv = qdisc_priv(sch);
+	const struct dualpi2_sched_data *q;
 	struct dualpi2_mq_sum_data *sum;
 	struct dualpi2_sums sums = {};
 	struct Qdisc *child;
 	unsigned int i;
+	u64 now_ns;
 	int err;
 
 	sum = kzalloc(sizeof(*sum), GFP_KERNEL);
@@ -317,10 +356,13 @@ static int dualpi2_mq_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 		if (!child)
 			continue;
 		sch_tree_lock(child);
-		dualpi2_add_sums(child, &sums);
+		q = qdisc_priv(child);
+		now_ns = dualpi2_add_sums(child, &sums);
 		if (!sum->q.fifo[0].stats.delay.hist)
-			dualpi2_mq_begin_sum(sum, priv->group, qdisc_priv(child));
-		dualpi2_mq_add_child(&sum->q, qdisc_priv(child));
+			dualpi2_mq_begin_sum(sum, priv->group, q);
+		else if (!sum->q.config.bandwidth)
+			dualpi2_mq_add_overload(&sum->q, q, now_ns);
+		dualpi2_mq_add_child(&sum->q, q);
 		sch_tree_unlock(child);
 	}
 	err = sum->q.fifo[0].stats.delay.hist ?

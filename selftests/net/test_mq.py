@@ -101,10 +101,10 @@ def mq_probability_is_the_same_in_all_children():
         expect(len({child["p"] for child in children} | {root["p"]}) <= 2, f"{root['p']}: {[c['p'] for c in children]}")
 
 
-@test()
-def mq_classic_in_one_queue_alone_gets_signals_for_the_delay_of_all():
+@each((0, 1), name=lambda early: "at_enqueue" if early else "at_dequeue")
+def mq_classic_in_one_queue_gets_signals_CASE_for_the_delay_of_all(early):
     """A queue with little backlog of its own is not low while others have a backlog."""
-    with Mq(mq_net(), [0, 1], bandwidth=int(RATE / 8)) as q:
+    with Mq(mq_net(), [0, 1], bandwidth=int(RATE / 8), drop_early=early) as q:
         _, run_ = rate_of(q, 6, Stream("big", bps=RATE), Stream("small", ecn=ECT0, bps=RATE / 40))
         expect(run_["small"].ecn[CE] > 0, f"no mark of {run_['small'].received}; p {q.stats()['p']}")
 
@@ -118,6 +118,41 @@ def mq_limit_is_that_of_all_queues():
         # Each queue may be ahead by a packet.
         expect_between(longest, 150, 200 + QUEUES)
         expect(samples[-1]["c"]["counters"]["not_ect_dropped_limit"] > 0, "no drop")
+
+
+@test(needs="virtual_time")
+def mq_overload_is_reported_for_all_or_for_each_queue():
+    """Without bandwidth each queue has a p' of its own, which starts from that of all."""
+    net = mq_net()
+    with lib.overload_listener(net.rtr) as listener, Mq(net, range(QUEUES), bandwidth=int(RATE / 8)) as q:
+        running = net.start(4, *(Stream(f"c{n}", bps=4 * RATE) for n in range(QUEUES)))
+        of_all = listener.take(2)
+        q.change(bandwidth=0)
+        time.sleep(.1)
+        root, children = q.stats(), q.children()
+        of_each = listener.take(10)
+        running.wait()
+        for report in of_all + of_each:
+            note(report)
+        expect_equal([(one["event"], one["handle"], one["parent"]) for one in of_all],
+                     [("begin", 0x100000, 0xffffffff)])
+        expect_equal({one["handle"] for one in of_each}, {0x100000})
+        for event in ("begin", "end"):
+            expect_equal({one["parent"] for one in of_each if one["event"] == event} - {0x100001},
+                         {0x100002, 0x100003, 0x100004}, event)
+        expect_equal(root["p"], max(child["p"] for child in children), "p'")
+        root, children = q.stats(), q.children()
+        for name in ("overload_count", "overload_ns"):
+            expect_equal(root[name], sum(child[name] for child in children), name)
+        expect_equal(root["overload_info"]["reports"], len(of_all + of_each), "reports")
+
+
+@test()
+def mq_throttled_counts_each_wait_once():
+    with Mq(mq_net(), [0], bandwidth=int(RATE / 8)) as q:
+        q.net.traffic(2, Stream("c", bps=2 * RATE))
+        st = q.stats()
+        expect_between(st["link"]["throttled"], 1, st["c"]["counters"]["forwarded"])
 
 
 @test()

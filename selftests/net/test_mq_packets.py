@@ -65,6 +65,15 @@ def mq_queue_protection_acts_in_each_queue():
 
 
 @test()
+def mq_nqb_that_cannot_be_marked_is_protected_against():
+    with Mq(mq_net(), [0], bandwidth=int(RATE / 8), qprotect=1) as q:
+        q.net.traffic(3, Stream("n", dscp=NQB, bps=1.5 * RATE))
+        st = q.stats()["qprotect"]
+        note(f"{st}")
+        expect(st["redirected"] > 0, "nothing was redirected")
+
+
+@test()
 def mq_ingress_charges_drops():
     """Forwarded packets keep two thirds of the rate at least."""
     with Mq(mq_net(), range(QUEUES), bandwidth=int(RATE / 8), ingress=1, limit=50) as q:

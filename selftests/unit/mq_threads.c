@@ -45,7 +45,7 @@ static void *run(void *argument)
 		if (i % 3)
 			dualpi2_mq_c_empty(&shared, &q);
 	}
-	dualpi2_mq_queue_reset(&params, &shared, &q, false);
+	dualpi2_mq_queue_reset(&params, &shared, &q);
 	return NULL;
 }
 

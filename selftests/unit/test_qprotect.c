@@ -41,7 +41,7 @@ static struct qp_play qp_step(u64 rate)
 static enum dualpi2_qprotect_verdict qp_packet(struct qp_play *q, u32 hash, u32 bytes, u64 p_q32,
 					       u64 delay_ns)
 {
-	u32 i = dualpi2_qprotect_pick(&q->qp, q->b, hash, q->c_out, q->now);
+	u32 i = dualpi2_qprotect_pick(&q->qp, q->b, hash, p_q32, q->c_out, q->now);
 	enum dualpi2_qprotect_verdict verdict =
 		dualpi2_qprotect_verdict(&q->qp, &q->b[i], bytes, p_q32, q->nqb, delay_ns, q->c_out, q->now);
 
@@ -236,8 +236,11 @@ UNIT_TEST(qprotect_hash_is_that_of_lemire_and_kaser)
 		sum = keys[0];
 		for (u32 i = 0; i < n / 2; i++)
 			sum += (keys[2 * i + 1] + words[2 * i]) * (keys[2 * i + 2] + words[2 * i + 1]);
-		CHECK_EQ(dualpi2_qprotect_hash(keys, words, n), sum >> 32);
+		CHECK_EQ(dualpi2_qprotect_hash(keys, words, n), sum >> 32 ?: 1);
 	}
+	/* Not that of the shared bucket. */
+	keys[0] = UINT32_MAX;
+	CHECK_EQ(dualpi2_qprotect_hash(keys, words, 0), 1);
 }
 
 /* Flows that differ in one port are spread over all buckets, whichever the keys. */
@@ -404,7 +407,7 @@ UNIT_TEST(qprotect_bucket_is_the_own_or_a_free_one_or_the_shared_one)
 	u32 flow = 9 << 5 | 4;		/* of buckets 4 and 9 */
 	u32 shared = DUALPI2_QPROTECT_FLOWS;
 
-#define PICK(hash)	dualpi2_qprotect_pick(&q.qp, q.b, hash, q.c_out, q.now)
+#define PICK(hash)	dualpi2_qprotect_pick(&q.qp, q.b, hash, 1, q.c_out, q.now)
 	/* The earlier expiry, and the first of equals. */
 	CHECK_EQ(PICK(flow), 4);
 	CHECK_EQ(q.b[4].hash, flow);
@@ -436,6 +439,11 @@ UNIT_TEST(qprotect_bucket_is_the_own_or_a_free_one_or_the_shared_one)
 	/* High bits make another flow. */
 	CHECK_EQ(PICK(flow | 1U << 31), 4);
 	CHECK_EQ(q.b[4].hash, flow | 1U << 31);
+	/* Without congestion only its own. */
+	q.b[4].probation_ns = 5;
+	CHECK_EQ(dualpi2_qprotect_pick(&q.qp, q.b, flow, 0, q.c_out, q.now), shared);
+	CHECK_EQ(dualpi2_qprotect_pick(&q.qp, q.b, flow | 1U << 31, 0, q.c_out, q.now), 4);
+	CHECK_EQ(q.b[4].probation_ns, 5);
 #undef PICK
 }
 
