@@ -118,13 +118,17 @@ def companion_loads():
 # Without drops in overload p' stops at 0.1 here. RISE takes it there while packets wait, HELD keeps it.
 HELD = "overflow p_cmax 1 coupling_factor 1 target 16ms tupdate 4s alpha 0.004 beta 0.004"
 RISE = "overflow p_cmax 1 coupling_factor 1 target 16ms tupdate 100us alpha 100 beta 0.004"
+# Packets are scored and none is redirected.
+SCORE = "qprotect qprotect_delay 4s"
 
 
 def marking_loads():
     """Those under which packets are marked, with the share of them that is."""
     loads = {f"below htb, 1000 packets waiting, {word}": Load("htb", ecn, waiting=1000) for ecn, word in WORDS.items()}
     for name, ecn, share, options in (("L4S, 1 % marked", "l4s", 0.01, "step_thresh 400ms ramp 800ms"),
-                                    ("L4S, all marked", "l4s", 1, "step_thresh 0 ramp 0")):
+                                    ("L4S, all marked", "l4s", 1, "step_thresh 0 ramp 0"),
+                                    ("L4S, all marked, ramp", "l4s", 1, "step_thresh 0 ramp 1us"),
+                                    ("L4S, all marked, scored", "l4s", 1, f"step_thresh 0 ramp 1us {SCORE}")):
         loads[f"below htb, 1000 packets waiting, {name}"] = Load("htb", ecn, share, 1000, options=options)
     for name, ecn, share in (("L4S, p' 10 %, 10 % marked", "l4s", 0.1), ("ECT(0), p' 10 %, 1 % marked", "ect0", 0.01)):
         loads[f"below htb, 1000 packets waiting, {name}"] = Load("htb", ecn, share, 1000, options=HELD, prime=RISE)
