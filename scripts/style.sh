@@ -47,6 +47,12 @@ spdx() {
 		head -n 3 "$file" | grep -q 'SPDX-License-Identifier[:] GPL-2.0-only' || echo "$file: no SPDX line"
 	done
 }
+not_executable() {
+	local file
+	for file in $(files '*/test_*.py' '*/test_*.sh'); do
+		[ "$(head -c 2 "$file")" != '#!' ] || [ -x "$file" ] || echo "$file: must be executable: chmod +x"
+	done
+}
 shell() { files '*.sh' '*.qos' .ci/run selftests/in_vm packaging/debian/tests ':!*/control' | xargs shellcheck -f gcc; }
 # The rules are in pyproject.toml.
 shell_layout() { files '*.sh' '*.qos' .ci/run selftests/in_vm packaging/debian/tests ':!*/control' | xargs "$DUALPI2_VENV/bin/shfmt" -d; }
@@ -74,13 +80,14 @@ option_lists() {
 # Not errors are the words in codespell.txt: a codepoint, a conference, macros of manuals, an optical line terminal, the kernel's ABI.
 spelling() { files README.md docs '*.8' packaging tools iproute2-patch | xargs codespell -I scripts/codespell.txt; }
 
-plan 23
+plan 24
 rule "version_tests_only_in_compat" versions
 rule "algorithm_without_kernel_code" kernel_code
 rule "file_scope_names_have_the_prefix" prefix
 rule "tc_includes_only_the_uapi_header" uapi_only
 rule "product_without_what_is_in_extra" extra
 rule "every_source_has_a_licence" spdx
+rule "test_programs_are_executable" not_executable
 rule "shell_scripts_pass_shellcheck" shell
 rule "shell_scripts_are_formatted_by_shfmt" shell_layout
 rule "python_passes_ruff" python

@@ -40,13 +40,14 @@ FAULTS=(
 	"packets.drop_not_ect_in_l4s_at_most_by_square"
 )
 
-# Of the first network namespace; what counts by itself is left out.
+# Of the first network namespace; what counts by itself, and the modules that were loaded, are left out.
 host() {
 	ip -o link
 	ip address
 	tc qdisc
 	ip netns
-	sysctl -a --pattern '^(kernel|net)\.' 2>/dev/null | grep -v -E '^kernel\.(ns_last_pid|random\.|pty\.nr)|_count = '
+	sysctl -a --pattern '^(kernel|net)\.' 2>/dev/null |
+		grep -v -E '^kernel\.(ns_last_pid|random\.|pty\.nr)|_count = |\.tcp_available_congestion_control = '
 }
 
 # in_machine MODULES COMMAND...

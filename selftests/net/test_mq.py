@@ -35,7 +35,7 @@ LOADS = {
 }
 
 
-@each(LOADS)
+@each(LOADS, needs="virtual_time ext")
 def mq_CASE_sends_at_the_rate(load):
     with Mq(mq_net(), [queue for queue, _ in LOADS[load]], bandwidth=int(RATE / 8)) as q:
         bps, run_ = rate_of(q, 11, *(Stream(f"s{n}", bps=rate) for n, (_, rate) in enumerate(LOADS[load])))
@@ -45,7 +45,7 @@ def mq_CASE_sends_at_the_rate(load):
         expect_between(bps / RATE, .9995, 1.0005)
 
 
-@test()
+@test(needs="ext")
 def mq_options_and_children_are_listed():
     with Mq(mq_net(), bandwidth=int(RATE / 8), coupling=3) as q:
         root = q.stats()
@@ -56,7 +56,7 @@ def mq_options_and_children_are_listed():
         expect_equal({child["knobs"]["coupling"] for child in q.children()} | {q.stats()["knobs"]["coupling"]}, {4})
 
 
-@test()
+@test(needs="ext")
 def mq_is_refused_below_another_qdisc():
     net = mq_net()
     tc("qdisc add dev down root handle 1: prio", net.rtr)
@@ -68,7 +68,7 @@ def mq_is_refused_below_another_qdisc():
         tc("qdisc del dev down root", net.rtr)
 
 
-@test()
+@test(needs="ext")
 def mq_child_replacement_and_change_are_refused():
     with Mq(mq_net(), bandwidth=int(RATE / 8)) as q:
         error, text = tc_request(q.netns, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, "down", "20:", "10:1", "pfifo")
@@ -109,7 +109,7 @@ def mq_classic_in_one_queue_gets_signals_CASE_for_the_delay_of_all(early):
         expect(run_["small"].ecn[CE] > 0, f"no mark of {run_['small'].received}; p {q.stats()['p']}")
 
 
-@test()
+@test(needs="virtual_time ext")
 def mq_limit_is_that_of_all_queues():
     with Mq(mq_net(), range(QUEUES), bandwidth=int(RATE / 8), limit=200, target=1000000) as q:
         _, samples = q.net.sampled(q, 4, *(Stream(f"c{n}", bps=RATE) for n in range(QUEUES)), warmup=1)
@@ -120,7 +120,7 @@ def mq_limit_is_that_of_all_queues():
         expect(samples[-1]["c"]["counters"]["not_ect_dropped_limit"] > 0, "no drop")
 
 
-@test(needs="virtual_time")
+@test(needs="virtual_time ext")
 def mq_overload_is_reported_for_all_or_for_each_queue():
     """Without bandwidth each queue has a p' of its own, which starts from that of all."""
     net = mq_net()
@@ -162,7 +162,7 @@ def mq_without_bandwidth_passes_everything():
         expect_equal([result.lost for result in run_.values()], [0] * QUEUES)
 
 
-@test()
+@test(needs="virtual_time ext")
 def mq_rate_changes_at_once_in_all_queues():
     with Mq(mq_net(), range(QUEUES), bandwidth=int(RATE / 80)) as q:
         running = q.net.start(7, *(Stream(f"c{n}", bps=RATE) for n in range(QUEUES)))
@@ -192,7 +192,7 @@ def mq_link_down_with_a_backlog_purges_and_goes_on():
         expect(q.stats()["c"]["counters"]["not_ect_dropped_purge"] > 0, "nothing was purged")
 
 
-@test(needs="destructive")
+@test(needs="destructive ext")
 def mq_is_refused_as_default_qdisc():
     """The core would not attach its children to a device with one queue. The same device takes dualpi2."""
     path = "/proc/sys/net/core/default_qdisc"
@@ -225,7 +225,7 @@ def mq_limits_end_with_the_bandwidth():
         expect_equal([child["knobs"]["limit"] for child in q.children()], [40] * QUEUES)
 
 
-@test()
+@test(needs="ext")
 def mq_fewer_queues_hide_their_children():
     with Mq(mq_net(), bandwidth=int(RATE / 8)) as q:
         try:
@@ -236,7 +236,7 @@ def mq_fewer_queues_hide_their_children():
         expect_equal(len(q.children()), QUEUES)
 
 
-@test()
+@test(needs="virtual_time ext")
 def mq_of_one_queue_is_accepted():
     with Net() as net, Mq(net, [0], bandwidth=int(RATE / 8)) as q:
         bps, _ = rate_of(q, 6, Stream("c", bps=2 * RATE))
@@ -246,4 +246,4 @@ def mq_of_one_queue_is_accepted():
 
 
 if __name__ == "__main__":
-    lib.main()
+    lib.main(needs="timed ext")

@@ -99,7 +99,7 @@ def mq_gso_counts_as_its_segments():
                              (1 if split else 10), f"split {split}: packets")
 
 
-@test()
+@test(needs="long timed ext")
 def mq_idle_link_forgets_the_probability():
     with Mq(mq_net(), range(QUEUES), bandwidth=int(RATE / 8)) as q:
         q.net.traffic(2, *(Stream(f"c{n}", bps=RATE) for n in range(QUEUES)))
@@ -121,7 +121,7 @@ def mq_follows_the_mtu():
             run("ip link set dev down mtu 1500", q.netns)
 
 
-@test()
+@test(needs="ext")
 def mq_classes_of_many_queues_are_listed():
     """More than fit into one message."""
     with Net() as net:
@@ -133,4 +133,4 @@ def mq_classes_of_many_queues_are_listed():
 
 
 if __name__ == "__main__":
-    lib.main()
+    lib.main(needs="timed ext")

@@ -80,4 +80,4 @@ def mq_uses_the_whole_rate_with_unequal_demand():
 
 
 if __name__ == "__main__":
-    lib.main()
+    lib.main(needs="virtual_time ext")

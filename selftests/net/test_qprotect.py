@@ -57,7 +57,7 @@ def flood(wire, packets, build):
     return protection(wire.netns, "w0")
 
 
-@test("QP", "G4", "N7", needs="ext")
+@test("QP", "G4", "N7")
 def hostile_flow_is_redirected_and_others_are_not():
     """With the ramp and with a step in time or packets. Each sanction lasts twice as long as the one before, and
     twice the target more: 15, 45, 105, 225, 465, 945 ms at least, so that the seventh lasts beyond the two seconds.
@@ -79,7 +79,7 @@ def hostile_flow_is_redirected_and_others_are_not():
             expect_equal(st["redirected_bytes"], 1000 * st["redirected"], f"{knobs}: bytes")
 
 
-@test("QP", needs="ext")
+@test("QP")
 def nqb_that_is_not_ect_is_spared_while_a_flow_is_redirected():
     """It cannot be marked, and keeps its queue. Until the hostile flow is redirected again it sends 29 packets of
     0.8 ms, see above, in which five NQB packets come at most.
@@ -93,7 +93,7 @@ def nqb_that_is_not_ect_is_spared_while_a_flow_is_redirected():
         expect_equal(q.stats()["link"]["nqb_arrived"], run["nqb"].sent_ever, "in L")
 
 
-@test("QP", needs="ext")
+@test("QP")
 def redirected_flow_returns_without_reordering():
     """A burst, a pause in which the Classic queue empties, and slow packets: in L again, each in its order."""
     with shared_aqm(rate=BPS, qprotect=TUPLE) as (net, q):
@@ -112,7 +112,7 @@ def redirected_flow_returns_without_reordering():
         expect_equal(q.stats()["l"]["enqueued"] - before, again["hostile"].sent_ever, "in L after the return")
 
 
-@test("QP", "R13", needs="ext")
+@test("QP", "R13")
 def filter_and_priority_are_final():
     for args in ("protocol all prio 1 matchall classid 10:1", ""):
         with shared_aqm(rate=BPS, qprotect=TUPLE) as (net, q):
@@ -125,7 +125,7 @@ def filter_and_priority_are_final():
             expect_equal(lib.arrived(q.stats()["c"]["counters"]), 0, f"of {run['hostile'].sent_ever} in Classic")
 
 
-@test("QP", needs="ext")
+@test("QP")
 def nothing_is_allocated_without_congestion():
     with shared_aqm(rate=BPS) as (net, q):
         net.traffic(0.5, HOSTILE)
@@ -177,7 +177,7 @@ def kinds(wire, port, size):
     }
 
 
-@test("QP", "N10", needs="ext")
+@test("QP", "N10")
 def packets_of_every_kind_are_redirected():
     """Another flow of the same kind is not; redirected NQB counts no longer as NQB."""
     with Wire(bandwidth=bits(40e6), qprotect=TUPLE) as one:
@@ -212,7 +212,7 @@ def packets_of_every_kind_are_redirected():
                 expect_equal(counters["link"]["nqb_arrived"], 83 - st["redirected"], "NQB")
 
 
-@test("QP", needs="ext")
+@test("QP")
 def flows_without_a_bucket_share_one():
     """40 flows at once: 32 buckets are too few, and the class lists the shared one."""
     with Wire(bandwidth=bits(40e6), qprotect=TUPLE) as wire:
@@ -227,7 +227,7 @@ def flows_without_a_bucket_share_one():
         expect(any(flow["shared"] for flow in flows), f"{flows}")
 
 
-@test("QP", needs="ext")
+@test("QP")
 def hash_alone_is_shown_on_demand():
     with Wire(bandwidth=bits(40e6), qprotect=HASH) as wire:
         wire.offer(*(wire.udp(1500, ECT1) for _ in range(20)))
@@ -238,7 +238,7 @@ def hash_alone_is_shown_on_demand():
         expect_equal([flows[0][name] for name in ("family", "protocol", "sport", "dport")], [0] * 4, "the rest")
 
 
-@test("QP", needs="ext")
+@test("QP")
 def gso_packet_counts_all_its_bytes():
     """Split or whole, one of 60000 bytes is scored as those it stands for."""
     for split in (0, 1):
@@ -260,4 +260,4 @@ def gso_packet_counts_all_its_bytes():
 
 
 if __name__ == "__main__":
-    lib.main()
+    lib.main(needs="timed ext")

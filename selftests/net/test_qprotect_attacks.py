@@ -359,4 +359,4 @@ def unresponsive_half_of_the_link_with_dctcp():
 
 
 if __name__ == "__main__":
-    lib.main()
+    lib.main(needs="virtual_time ext")

@@ -273,7 +273,7 @@ def overload_drops_l4s_and_spares_classic(net):
 
 def limit_bounds_the_backlog(net):
     """No more than limit packets are queued; every other one is counted as dropped."""
-    net.dualpi2("limit 20", rate="8kbit")
+    net.dualpi2("limit 20", rate="80bit")
     for number in range(100):
         net.send(1, number % 4)
     st = net.stats()
