@@ -90,6 +90,7 @@ enum dualpi2_class {
 #define DUALPI2_CB_L		BIT(2)	/* in the L4S queue */
 #define DUALPI2_CB_NATIVE_OK	BIT(3)	/* see dualpi2_native_ok() */
 #define DUALPI2_CB_NQB		BIT(5)	/* in the L4S queue for its DSCP */
+#define DUALPI2_CB_REDIRECTED	BIT(6)	/* scalable, in the Classic queue for protection */
 #define DUALPI2_CB_PROFILE	8	/* shift of enum dualpi2_profile */
 
 /* Bit 63 of the enqueue time: the packet is NQB or GSO, and needs the slow path at
@@ -925,6 +926,7 @@ static int dualpi2_enqueue_skb(struct sk_buff *skb, struct Qdisc *sch,
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	enum dualpi2_queue queue = dualpi2_queue_of(dualpi2_cb(skb));
 	struct dualpi2_fifo *fifo = dualpi2_fifo_of(q, queue);
+	bool redirected = dualpi2_cb(skb)->flags & DUALPI2_CB_REDIRECTED;
 	bool nqb = dualpi2_cb(skb)->flags & DUALPI2_CB_NQB;
 	u64 memory_used = q->memory_used + skb->truesize;
 
@@ -945,7 +947,8 @@ static int dualpi2_enqueue_skb(struct sk_buff *skb, struct Qdisc *sch,
 		memory_used = q->memory_used + skb->truesize;
 	}
 	return dualpi2_queue_tail(sch, skb, queue, now_ns,
-				  nqb || skb_is_gso(skb), memory_used);
+				  nqb || redirected || skb_is_gso(skb),
+				  memory_used);
 }
 
 /* Queue the segments of a GSO packet one by one.  The parents will count one packet of
@@ -1297,6 +1300,8 @@ dualpi2_protect(struct sk_buff *skb, struct Qdisc *sch, int class, bool split,
 	cb->flags = (cb->flags & (DUALPI2_CB_OFFSET | DUALPI2_CB_IPV6)) |
 		    dualpi2_flags(&q->config, DUALPI2_QUEUE_C,
 				  dualpi2_ecn_of(cb), false);
+	if (dualpi2_profile_of(cb) == DUALPI2_C_SCALABLE)
+		cb->flags |= DUALPI2_CB_REDIRECTED;
 	q->qprotect->redirected += packets;
 	q->qprotect->redirected_bytes += qdisc_pkt_len(skb);
 	b->redirected = min_t(u64, (u64)b->redirected + packets, U32_MAX);
@@ -1543,6 +1548,25 @@ dualpi2_packet(const struct dualpi2_sched_data *q, const struct sk_buff *skb,
 	return pkt;
 }
 
+/* The mark of a redirected packet that the AQM passes: for the delay of the Classic queue,
+ * as the native marker would give.  The Classic target alone would let a scalable sender
+ * fill that queue, and bring its backlog along when it returns.
+ */
+static noinline enum dualpi2_verdict
+dualpi2_qprotect_mark(struct dualpi2_sched_data *q, u64 sojourn_ns, u64 now_ns)
+{
+	u64 left_bytes = dualpi2_fifo_bytes(&q->fifo[DUALPI2_QUEUE_C]);
+	u64 delay_ns = q->params.link.ns_per_byte_q20 ?
+		       dualpi2_drain_ns(q, left_bytes) : sojourn_ns;
+	u64 native_q32 = dualpi2_qprotect_native_q32(&q->qprotect_params,
+						     &q->vars, false, delay_ns);
+
+	return dualpi2_accumulate(&q->vars.c_scalable, native_q32,
+				  q->params.random,
+				  dualpi2_decision_bits(q, now_ns) >> 32) ?
+	       DUALPI2_MARK_NATIVE : DUALPI2_PASS;
+}
+
 /* Has queue protection redirected the cause of an overload? */
 static bool dualpi2_is_spared(const struct dualpi2_sched_data *q, u64 sojourn_ns)
 {
@@ -1634,6 +1658,9 @@ static noinline struct sk_buff *dualpi2_dequeue_slow(struct Qdisc *sch,
 		dropped_bytes += qdisc_pkt_len(skb);
 		dualpi2_aqm_drop(sch, skb, verdict);
 	}
+	if (verdict == DUALPI2_PASS &&
+	    unlikely(dualpi2_cb(skb)->flags & DUALPI2_CB_REDIRECTED))
+		verdict = dualpi2_qprotect_mark(q, sojourn_ns, now_ns);
 	if (verdict != DUALPI2_PASS)
 		dualpi2_set_ce_counted(q, skb, &fifo->stats, verdict);
 
@@ -1970,6 +1997,9 @@ static struct sk_buff *dualpi2_mq_take(struct Qdisc *sch, u64 now_ns)
 		if (!fifo->list.head)
 			dualpi2_mq_emptied(q, queue);
 	}
+	if (verdict == DUALPI2_PASS &&
+	    unlikely(dualpi2_cb(skb)->flags & DUALPI2_CB_REDIRECTED))
+		verdict = dualpi2_qprotect_mark(q, sojourn_ns, now_ns);
 	if (verdict != DUALPI2_PASS)
 		dualpi2_set_ce_counted(q, skb, &fifo->stats, verdict);
 	dualpi2_account_departure(sch, queue, fifo,

@@ -43,3 +43,27 @@ class Tcp:
             thread.join(30)
         self.out.close()
         self.inside.close()
+
+
+@contextlib.contextmanager
+def dctcp(net, number=1):
+    """DCTCP as ECT(1): its codepoint is written at the sender. A flow of 10 ms RTT, and what it received."""
+    with lib.in_netns(net.snd), open("/proc/sys/net/ipv4/tcp_ecn", "w", encoding="ascii") as file:
+        file.write("1")
+    with lib.in_netns(net.rcv), open("/proc/sys/net/ipv4/tcp_ecn", "w", encoding="ascii") as file:
+        file.write("1")
+    lib.tc("qdisc add dev eth0 root handle 1: netem limit 10000 delay 10ms", net.rcv)
+    lib.run(["tc", "-batch", "-"], net.snd, stdin="""\
+qdisc add dev eth0 clsact
+filter add dev eth0 egress protocol ip u32 match ip protocol 6 0xff \
+action pedit ex munge ip dsfield set 1 retain 3 pipe csum ip
+""")
+    flows = []
+    try:
+        flows = [Tcp(net, 6000 + one, "dctcp") for one in range(number)]
+        yield flows
+    finally:
+        for flow in flows:
+            flow.end()
+        lib.tc("qdisc del dev eth0 clsact", net.snd)
+        lib.tc("qdisc del dev eth0 root", net.rcv)

@@ -9,11 +9,13 @@ import contextlib
 import ipaddress
 import socket
 import struct
+import time
 
 import frames
 import lib
-from lib import ECT1, NOT_ECT, Stream, expect, expect_equal, note, shared_aqm, test
+from lib import ECT1, NOT_ECT, Stream, expect, expect_between, expect_equal, note, shared_aqm, shared_net, test
 from netlink import EXT_OFFSET, EXT_XSTATS, HEADER, attr_list, attrs
+from tcp import dctcp
 from wire import Wire, bits
 
 BPS = 10e6
@@ -257,6 +259,30 @@ def gso_packet_counts_all_its_bytes():
             expect_equal(flow["redirected"], st["redirected"], "packets")
             expect_equal(st["redirected"] % 42 if split else st["redirected"] <= 3, 0 if split else True, "segments")
             expect(st["redirected_bytes"] >= 60000, "bytes")
+
+
+@test("QP", needs="virtual_time ext")
+def responsive_sender_returns_with_a_short_queue():
+    """DCTCP is redirected for 5 s when the rate falls. Native marks keep its queue short meanwhile."""
+    net = shared_net()
+    with net.aqm(rate=40e6, shaper="none", bandwidth=bits(40e6), qprotect=TUPLE, qprotect_rate=bits(5e5)) as q:
+        with dctcp(net):
+            time.sleep(2)
+            q.change(bandwidth=bits(10e6))
+            time.sleep(2)
+            before = q.stats()["c"]
+            time.sleep(2)
+            after = q.stats()["c"]
+            time.sleep(4)
+            later, summary = q.stats(), protection(net.rtr, "down")[0]
+        q.until_idle()
+        packets = after["counters"]["forwarded"] - before["counters"]["forwarded"]
+        mean_ms = (after["delay"]["sum_ns"] - before["delay"]["sum_ns"]) / packets / 1e6
+        note(f"{packets} packets, Classic delay {mean_ms:.1f} ms, {summary}")
+        expect_between(packets * 1514 * 8 / 2 / 10e6, .6, 1, "share of the link while redirected")
+        # A ramp of 1.2 ms and the packets that a round sends at once; the Classic target is 15 ms.
+        expect_between(mean_ms, 0, 5, "Classic delay")
+        expect_equal((later["c"]["packets"], summary["sanctioned"]), (0, 0), "in the Classic queue, redirected")
 
 
 if __name__ == "__main__":

@@ -25,8 +25,8 @@ import functools
 import time
 
 import lib
-from lib import ECT1, NOT_ECT, Stream, each, expect, expect_between, expect_equal, note, run, shared_net, tc, test
-from tcp import Tcp
+from lib import ECT1, NOT_ECT, Stream, each, expect, expect_between, expect_equal, note, run, shared_net, test
+from tcp import dctcp
 
 NQB = 45
 RATE = 40e6                             # bit/s
@@ -293,30 +293,6 @@ def tunnel_of_one_flow_is_redirected_as_a_whole():
 
 
 # Real TCP
-
-@contextlib.contextmanager
-def dctcp(net, number=1):
-    """DCTCP as ECT(1): its codepoint is written at the sender. A flow of 10 ms RTT, and what it received."""
-    with lib.in_netns(net.snd), open("/proc/sys/net/ipv4/tcp_ecn", "w", encoding="ascii") as file:
-        file.write("1")
-    with lib.in_netns(net.rcv), open("/proc/sys/net/ipv4/tcp_ecn", "w", encoding="ascii") as file:
-        file.write("1")
-    tc("qdisc add dev eth0 root handle 1: netem limit 10000 delay 10ms", net.rcv)
-    run(["tc", "-batch", "-"], net.snd, stdin="""\
-qdisc add dev eth0 clsact
-filter add dev eth0 egress protocol ip u32 match ip protocol 6 0xff \
-action pedit ex munge ip dsfield set 1 retain 3 pipe csum ip
-""")
-    flows = []
-    try:
-        flows = [Tcp(net, 6000 + one, "dctcp") for one in range(number)]
-        yield flows
-    finally:
-        for flow in flows:
-            flow.end()
-        tc("qdisc del dev eth0 clsact", net.snd)
-        tc("qdisc del dev eth0 root", net.rcv)
-
 
 def with_dctcp(name, on, *hostile, seconds=8, warmup=3, rate=RATE):
     """(Mbit/s of DCTCP, Run, statistics) of DCTCP against hostile streams."""

@@ -5,7 +5,8 @@
 Each proof holds for all inputs that it does not exclude. Besides its own claims it shows that no statement on the way
 overflows, loses bits in a conversion, divides by zero, shifts too far or leaves an array. The algorithm's headers are
 those of the module, unmodified. A comment '/* proof: WORDS */' before a proof says: long (only with --long), a solver
-(cvc5, z3) where the default one takes too long, 64 (not proved on 32 bit).
+(cvc5, z3) where the default one takes too long, 64 (not proved on 32 bit), once (it is shown that no loop is repeated,
+which CBMC does not find out by itself).
 
 scripts/proof.sh runs this program in a Debian tree that has CBMC.
 """
@@ -78,9 +79,10 @@ def build(proof, bits, headers, where):
 def run(proof, program):
     """What does not hold."""
     began = time.monotonic()
-    solver = [f"--{word}" for word in ("cvc5", "z3") if word in proof.words]
+    options = [f"--{word}" for word in ("cvc5", "z3") if word in proof.words]
+    options += ["--unwind", "2"] if "once" in proof.words else []
     done = subprocess.run(["cbmc", program, "--function", "prove_" + proof.name, "--json-ui", "--drop-unused-functions",
-                           *solver, *CHECKS], capture_output=True, text=True, check=False)
+                           *options, *CHECKS], capture_output=True, text=True, check=False)
     try:
         answer = json.loads(done.stdout)
     except json.JSONDecodeError:
