@@ -1125,10 +1125,10 @@ static void dualpi2_mq_update(struct Qdisc *sch, u64 now_ns)
 		group->mtu_bytes = q->mtu_bytes;
 		dualpi2_mq_look(group, now_ns);
 		changed ^= group->vars.overload;
-		spin_unlock(&group->lock);
 		/* The first child reports for all, even if it is idle. */
-		if (unlikely(changed))
+		if (unlikely(changed && group->member[0].child))
 			dualpi2_kick_report(qdisc_priv(group->member[0].child));
+		spin_unlock(&group->lock);
 	}
 	base = READ_ONCE(group->base);
 	q->vars.base_q32 = base == U32_MAX ? DUALPI2_ONE_Q32 : base;
@@ -2550,6 +2550,12 @@ static void dualpi2_destroy(struct Qdisc *sch)
 	u64 now_ns;
 
 	qdisc_watchdog_cancel(&q->watchdog);
+	/* From now on no other child starts the work. */
+	if (q->mq) {
+		spin_lock_bh(&q->mq->group->lock);
+		q->mq->child = NULL;
+		spin_unlock_bh(&q->mq->group->lock);
+	}
 	if (q->active)
 		cancel_delayed_work_sync(&q->active->report_work);
 	/* Listeners that saw DUALPI2_CMD_OVERLOAD_BEGIN must see its end: ignore
@@ -2566,10 +2572,8 @@ static void dualpi2_destroy(struct Qdisc *sch)
 	if (q->qprotect)
 		kfree(q->qprotect->flows);
 	kfree(q->qprotect);
-	if (q->mq) {
-		q->mq->child = NULL;
+	if (q->mq)
 		dualpi2_mq_group_put(q->mq->group);
-	}
 }
 
 /* Dump options.  Limits and ramp as in force, not as configured. */

@@ -42,8 +42,6 @@ static bool queue_holds(const struct dualpi2_mq_params *p, const struct dualpi2_
 {
 	return q->c_credit_ns <= CREDIT_MAX && q->l_credit_ns <= CREDIT_MAX &&
 	       q->l_owed_ns <= p->debt_max_ns && q->l_unsummed_ns <= p->debt_max_ns &&
-	       IN_RANGE(q->c_start_ns, -TIME_MAX * 2, TIME_MAX * 2) && IN_RANGE(q->l_start_ns, 0, TIME_MAX * 2) &&
-	       IN_RANGE(q->l_owed_since_ns, 0, TIME_MAX * 2) &&
 	       q->drop_ns <= DUALPI2_DEBT_MAX_NS && q->frac_q20 < 1U << 20;
 }
 
@@ -56,6 +54,8 @@ static struct dualpi2_mq_queue any_queue(const struct dualpi2_mq_params *p)
 	assume(q.c_busy == 0 || q.c_busy == 1);
 	assume(q.c_waits == 0 || q.c_waits == 1);
 	assume(queue_holds(p, &q));
+	assume(IN_RANGE(q.c_start_ns, -TIME_MAX * 2, TIME_MAX * 2));
+	assume(IN_RANGE(q.l_start_ns, 0, TIME_MAX * 2) && IN_RANGE(q.l_owed_since_ns, 0, TIME_MAX * 2));
 	return q;
 }
 
