@@ -81,7 +81,6 @@ void prove_mq_params_hold_for_all_options(void)
 }
 
 /* What is reserved is nobody else's: it begins where the hand was, or later, and the hand is moved beyond it. */
-
 /* proof: once */
 void prove_mq_reservation_is_exclusive(void)
 {
@@ -99,68 +98,8 @@ void prove_mq_reservation_is_exclusive(void)
 	prove((s64)idle_ns == begin_ns - before_ns);
 }
 
-/* A packet is sent only with reserved time that suffices for it, which dualpi2_mq_c_sent() subtracts. */
-
-/* proof: once cvc5 */
-void prove_mq_classic_sends_with_credit_alone(void)
-{
-	struct dualpi2_mq_params p = any_mq_params();
-	struct dualpi2_mq_clock clock = any_clock();
-	struct dualpi2_mq_queue q = any_queue(&p);
-	struct dualpi2_mq_sum sum;
-	u64 now_ns, wake_ns = 0;
-	u32 head_bytes, backlog_bytes;
-	s64 hand_ns = clock.c_next_ns.counter;
-
-	assume(now_ns <= TIME_MAX && head_bytes <= backlog_bytes);
-	if (dualpi2_mq_c_ready(&p, &clock, &sum, &q, head_bytes, backlog_bytes, now_ns, &wake_ns)) {
-		prove(q.c_open);
-		dualpi2_mq_c_sent(&p, &q, head_bytes);
-	} else {
-		prove(!q.c_open && wake_ns > now_ns);
-	}
-	prove(queue_holds(&p, &q));
-	prove(clock.c_next_ns.counter >= hand_ns);
-}
-
-/* The same for L4S, which may send in advance up to the limit of debts. */
-
-/* proof: once cvc5 */
-void prove_mq_l4s_owes_no_more_than_the_limit(void)
-{
-	struct dualpi2_mq_params p = any_mq_params();
-	struct dualpi2_mq_clock clock = any_clock();
-	struct dualpi2_mq_queue q = any_queue(&p);
-	u64 now_ns, wake_ns = 0;
-	u32 head_bytes, backlog_bytes;
-	s64 hand_ns = clock.l_next_ns.counter;
-
-	assume(now_ns <= TIME_MAX && head_bytes <= backlog_bytes);
-	if (dualpi2_mq_l_ready(&p, &clock, &q, head_bytes, backlog_bytes, now_ns, &wake_ns))
-		dualpi2_mq_l_sent(&p, &clock, &q, head_bytes);
-	else
-		prove(!q.l_open && wake_ns > now_ns);
-	prove(queue_holds(&p, &q));
-	prove(clock.l_next_ns.counter >= hand_ns);
-}
-
-/* A ticket is at most the queue's backlog, and at least the smaller one of that and its part. */
-void prove_mq_ticket_is_bounded(void)
-{
-	struct dualpi2_mq_params p = any_mq_params();
-	u32 backlog_bytes, all_bytes;
-	u64 ticket_ns = dualpi2_mq_c_ticket_ns(&p, backlog_bytes, all_bytes);
-	u64 backlog_ns = dualpi2_bytes_ns(p.ns_per_byte_q20, backlog_bytes);
-
-	prove(ticket_ns <= backlog_ns);
-	prove(ticket_ns <= p.horizon_ns);
-	prove(ticket_ns >= p.mtu_ns || ticket_ns == backlog_ns);
-	prove(all_bytes > backlog_bytes || ticket_ns == p.horizon_ns || ticket_ns == backlog_ns);
-}
-
 /* A queue that is emptied waits no more, and keeps nothing that is not charged. */
-
-/* proof: once */
+/* proof: long once */
 void prove_mq_reset_settles(void)
 {
 	struct dualpi2_mq_params p = any_mq_params();
@@ -175,19 +114,4 @@ void prove_mq_reset_settles(void)
 	prove(clock.l_next_ns.counter >= before.l_next_ns.counter + (s64)was.l_owed_ns);
 	prove(clock.c_next_ns.counter == before.c_next_ns.counter);
 	prove(!q.c_waits && !q.c_credit_ns && !q.l_credit_ns && !q.l_owed_ns && !q.l_unsummed_ns);
-}
-
-/* After a change no hand is ahead by more than one MTU, and the time goes on. */
-void prove_mq_change_leaves_one_packet(void)
-{
-	struct dualpi2_mq_params p = any_mq_params();
-	struct dualpi2_mq_clock clock = any_clock();
-	s64 skipped_ns = clock.skipped_ns.counter;
-	u64 now_ns;
-
-	assume(now_ns <= TIME_MAX);
-	dualpi2_mq_clock_change(&p, &clock, now_ns);
-	prove(clock.skipped_ns.counter >= skipped_ns);
-	prove((s128)clock.l_next_ns.counter - dualpi2_mq_time(&clock, now_ns) <= (s64)p.mtu_ns);
-	prove((s128)clock.c_next_ns.counter - dualpi2_mq_c_time(&clock, now_ns) <= (s64)p.mtu_ns);
 }
