@@ -541,7 +541,7 @@ static int dualpi2_classify(struct sk_buff *skb, struct Qdisc *sch, int *ret)
 /* Of all children together, if they share a rate. */
 static u64 dualpi2_backlog_bytes(const struct dualpi2_sched_data *q)
 {
-	u64 others_bytes = q->dequeue_slow_flags & DUALPI2_SLOW_MQ ?
+	u64 others_bytes = (q->dequeue_slow_flags & DUALPI2_SLOW_MQ) ?
 			   READ_ONCE(q->mq->others_bytes) : 0;
 
 	return dualpi2_fifo_bytes(&q->fifo[DUALPI2_QUEUE_C]) +
@@ -551,7 +551,7 @@ static u64 dualpi2_backlog_bytes(const struct dualpi2_sched_data *q)
 /* Do Classic packets wait, in any child that shares the rate? */
 static bool dualpi2_c_waits(const struct dualpi2_sched_data *q)
 {
-	return q->dequeue_slow_flags & DUALPI2_SLOW_MQ ?
+	return (q->dequeue_slow_flags & DUALPI2_SLOW_MQ) ?
 	       atomic_read(&q->mq->group->clock.c_waiting) :
 	       !!q->fifo[DUALPI2_QUEUE_C].list.head;
 }
