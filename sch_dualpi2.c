@@ -1300,7 +1300,8 @@ dualpi2_protect(struct sk_buff *skb, struct Qdisc *sch, int class, bool split,
 	cb->flags = (cb->flags & (DUALPI2_CB_OFFSET | DUALPI2_CB_IPV6)) |
 		    dualpi2_flags(&q->config, DUALPI2_QUEUE_C,
 				  dualpi2_ecn_of(cb), false);
-	if (dualpi2_profile_of(cb) == DUALPI2_C_SCALABLE)
+	/* ECT(1) and CE are here for their codepoint, so they are scalable. */
+	if (dualpi2_ecn_of(cb) & DUALPI2_ECN_ECT1)
 		cb->flags |= DUALPI2_CB_REDIRECTED;
 	q->qprotect->redirected += packets;
 	q->qprotect->redirected_bytes += qdisc_pkt_len(skb);
@@ -1550,7 +1551,8 @@ dualpi2_packet(const struct dualpi2_sched_data *q, const struct sk_buff *skb,
 
 /* The mark of a redirected packet that the AQM passes: for the delay of the Classic queue,
  * as the native marker would give.  The Classic target alone would let a scalable sender
- * fill that queue, and bring its backlog along when it returns.
+ * fill that queue, and bring its backlog along when it returns.  These marks are always
+ * spaced evenly.
  */
 static noinline enum dualpi2_verdict
 dualpi2_qprotect_mark(struct dualpi2_sched_data *q, u64 sojourn_ns, u64 now_ns)
@@ -1561,9 +1563,8 @@ dualpi2_qprotect_mark(struct dualpi2_sched_data *q, u64 sojourn_ns, u64 now_ns)
 	u64 native_q32 = dualpi2_qprotect_native_q32(&q->qprotect_params,
 						     &q->vars, false, delay_ns);
 
-	return dualpi2_accumulate(&q->vars.c_scalable, native_q32,
-				  q->params.random,
-				  dualpi2_decision_bits(q, now_ns) >> 32) ?
+	return dualpi2_accumulate(&q->vars.c_scalable, native_q32, false,
+				  now_ns) ?
 	       DUALPI2_MARK_NATIVE : DUALPI2_PASS;
 }
 
@@ -2798,13 +2799,19 @@ static int dualpi2_put_queue(struct sk_buff *skb,
 	return 0;
 }
 
+static noinline u64 dualpi2_time_in_overload(const struct dualpi2_vars *v,
+					     u64 now_ns)
+{
+	return dualpi2_overload_ns(v, now_ns);
+}
+
 static int dualpi2_put_overload(struct sk_buff *skb,
 				const struct dualpi2_sched_data *q, u64 now_ns)
 {
 	const struct dualpi2_vars *v = &q->vars;
 	const struct tc_dualpi2_overload overload = {
 		.count = v->overload_count,
-		.total_ns = dualpi2_overload_ns(v, now_ns),
+		.total_ns = dualpi2_time_in_overload(v, now_ns),
 		.start_ns = v->overload_count ?
 			    ktime_get_real_ns() -
 			    (now_ns - v->overload_since_ns) : 0,

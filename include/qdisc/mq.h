@@ -297,15 +297,14 @@ static void dualpi2_mq_add_overload(struct dualpi2_sched_data *data,
 	const struct dualpi2_vars *v = &q->vars;
 	struct dualpi2_vars *sum = &data->vars;
 	u64 count = sum->overload_count + v->overload_count;
-	u64 total_ns = dualpi2_overload_ns(sum, now_ns) +
-		       dualpi2_overload_ns(v, now_ns);
+	u64 total_ns = dualpi2_time_in_overload(sum, now_ns) +
+		       dualpi2_time_in_overload(v, now_ns);
 
-	if (v->overload == sum->overload ? v->base_q32 > sum->base_q32 :
-					   v->overload)
+	if (v->base_q32 > sum->base_q32)
 		*sum = *v;
 	sum->overload_count = count;
-	sum->overload_total_ns = total_ns -
-				 dualpi2_overload_present_ns(sum, now_ns);
+	/* The length of the present one is added again. */
+	sum->overload_total_ns += total_ns - dualpi2_time_in_overload(sum, now_ns);
 	data->reports += q->reports;
 }
 

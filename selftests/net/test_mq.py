@@ -124,12 +124,19 @@ def mq_limit_is_that_of_all_queues():
 def mq_overload_is_reported_for_all_or_for_each_queue():
     """Without bandwidth each queue has a p' of its own, which starts from that of all."""
     net = mq_net()
-    with lib.overload_listener(net.rtr) as listener, Mq(net, range(QUEUES), bandwidth=int(RATE / 8)) as q:
-        running = net.start(4, *(Stream(f"c{n}", bps=4 * RATE) for n in range(QUEUES)))
+    with lib.overload_listener(net.rtr) as listener, Mq(net, [1, 2, 3], bandwidth=int(RATE / 8)) as q:
+        running = net.start(4, *(Stream(f"c{n}", bps=4 * RATE) for n in range(3)))
         of_all = listener.take(2)
         q.change(bandwidth=0)
         time.sleep(.1)
-        root, children = q.stats(), q.children()
+        of_first = []
+        for _ in range(20):
+            # They step at moments of their own, so within a period another one is the highest.
+            time.sleep(.001)
+            highest, (first, *others) = q.stats()["p"], (child["p"] for child in q.children())
+            expect_equal(highest, max(first, *others), "p'")
+            of_first.append(first == highest)
+        expect(not all(of_first), "the first child always had the highest p'")
         of_each = listener.take(10)
         running.wait()
         for report in of_all + of_each:
@@ -140,7 +147,6 @@ def mq_overload_is_reported_for_all_or_for_each_queue():
         for event in ("begin", "end"):
             expect_equal({one["parent"] for one in of_each if one["event"] == event} - {0x100001},
                          {0x100002, 0x100003, 0x100004}, event)
-        expect_equal(root["p"], max(child["p"] for child in children), "p'")
         root, children = q.stats(), q.children()
         for name in ("overload_count", "overload_ns"):
             expect_equal(root[name], sum(child[name] for child in children), name)
