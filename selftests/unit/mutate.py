@@ -292,7 +292,7 @@ class Generator:
             elif token.text == "else":
                 self.replace(token, "", "else")
                 index += 1
-            elif token.text in ("if", "switch", "while"):
+            elif token.text in ("if", "switch", "while", "for"):
                 index = self.pairs[index + 1] + 1
             elif token.text in ("case", "default"):
                 while self.tokens[index].text != ":":
