@@ -24,7 +24,8 @@ from dualpi2.up import arguments
 @test("up: both directions, L4S queues in use")
 def up_both_directions_shapes_each_at_its_rate():
     with Net() as net:
-        dualpi2("up down --upload 20mbit --download 30mbit", net.rtr)
+        # The bursts are such as queue protection redirects.
+        dualpi2("up down --upload 20mbit --download 30mbit -- no_qprotect", net.rtr)
         back = types.SimpleNamespace(snd=net.rcv, rtr=net.rtr, rcv=net.snd)
         for which, dev, rate, where, dst in (("upload", "down", 20e6, net, "10.2.0.1"),
                                              ("download", "dp2-down", 30e6, back, "10.1.0.1")):
@@ -58,11 +59,19 @@ def up_words_reach_the_qdiscs():
         expect_equal(ifbs(net.here), {"dp2-wan": "dualpi2 of wan"})
 
 
+@test()
+def up_protects_the_l4s_queue_unless_told_otherwise():
+    with pair() as net:
+        for after, shown in (("", "tuple"), ("-- no_qprotect", "off"), ("-- qprotect_hash", "hash"), ("", "tuple")):
+            dualpi2(f"up wan --upload 5mbit --download 5mbit {after}", net.here)
+            expect_equal({root(net.here, dev)["options"]["qprotect"] for dev in ("wan", "dp2-wan")}, {shown}, after)
+
+
 @each(sorted(arguments.PRESETS))
 def up_preset_CASE_is_that_of_tc(preset):
     with pair() as net:
         dualpi2(["up", "wan", "--upload", "1mbit", "--link", preset + " ether-vlan"], net.here)
-        tc(f"qdisc add dev lan root handle d50: dualpi2 bandwidth 1mbit {preset} ether-vlan", net.here)
+        tc(f"qdisc add dev lan root handle d50: dualpi2 bandwidth 1mbit {preset} ether-vlan qprotect", net.here)
         expect_equal(root(net.here, "wan")["options"], root(net.here, "lan")["options"])
 
 
@@ -91,7 +100,7 @@ def up_option_left_out_is_a_default_again():
         dualpi2("up wan --upload 4mbit -- target 30ms no_split_gso", net.here)
         expect_equal(root(net.here, "wan")["handle"], "d50:", "a new value only")
         dualpi2("up wan --upload 4mbit", net.here)
-        tc("qdisc add dev lan root dualpi2 bandwidth 4mbit", net.here)
+        tc("qdisc add dev lan root dualpi2 bandwidth 4mbit qprotect", net.here)
         expect_equal(root(net.here, "wan")["options"], root(net.here, "lan")["options"])
         expect_equal(root(net.here, "wan")["handle"], "d51:")
         dualpi2("down wan", net.here)

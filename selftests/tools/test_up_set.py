@@ -318,7 +318,7 @@ def rtt_CASE_is_that_of_the_list_of_options(name):
         expect_equal((sorted(rows), [int(rows[name].max), int(rows[name].typical)]), (sorted(arguments.RTTS), us))
     with pair() as net:
         dualpi2(f"up wan --upload 4mbit --rtt {name}", net.here)
-        tc(["qdisc", "add", "dev", "lan", "root", "dualpi2", "bandwidth", "4mbit", "max_rtt", f"{us[0]}us",
+        tc(["qdisc", "add", "dev", "lan", "root", "dualpi2", "bandwidth", "4mbit", "qprotect", "max_rtt", f"{us[0]}us",
             *(["typical_rtt", f"{us[1]}us"] if us[1] else [])], net.here)
         expect_equal(root(net.here, "wan")["options"], root(net.here, "lan")["options"])
 

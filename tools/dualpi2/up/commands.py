@@ -34,6 +34,8 @@ OLDEST = (2, 3)
 TOO_OLD = ("the loaded module sch_dualpi2 is not this project's, or too old for `bandwidth`; install dualpi2-dkms {0} "
            "and unload the loaded module: modprobe -r sch_dualpi2")
 OFF = "off"
+# The options that say whether a flow that builds the L4S queue is redirected. `up` does so by default, tc does not.
+PROTECTION = ("qprotect", "qprotect_hash", "no_qprotect")
 BOTH_OFF = "no direction is left to shape; to remove dualpi2, run: dualpi2 down {0}"
 # No device can have this name: tc parses the options before it looks for the device, and then stops.
 NO_DEVICE = "/"
@@ -92,6 +94,8 @@ class Want:
             found += self.link.tc()
         if ingress or not fresh:
             found.append("ingress" if ingress else "egress")
+        if not set(PROTECTION) & set(self.options):
+            found.append(PROTECTION[0])
         return found + self.rtt + self.options
 
     def named(self):
