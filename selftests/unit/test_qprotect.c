@@ -1,61 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Queue protection: scores, buckets, and which flows are redirected. */
+/* Queue protection: scores, and which flows are redirected. */
 
-#include "unit.h"
-
-#define QP_LINK		5000000U		/* bytes per second: 40 Mbit/s */
-#define QP_NOW		(100 * SEC)
-#define QP_BYTES	1514U
-#define QP_WAIT		(15 * MS)		/* the Classic target */
-
-/* One instance of queue protection. */
-struct qp_play {
-	struct dualpi2_config cfg;
-	struct dualpi2_params p;
-	struct dualpi2_vars v;
-	struct dualpi2_qprotect_params qp;
-	struct dualpi2_qprotect_bucket b[DUALPI2_QPROTECT_BUCKETS];
-	u64 c_in;
-	u64 c_out;
-	u64 now;
-	bool nqb;		/* the packets are */
-};
-
-static struct qp_play qp_new(struct dualpi2_config cfg, u64 rate)
-{
-	struct qp_play q = { .cfg = cfg, .p = unit_params(&cfg), .now = QP_NOW };
-
-	q.v = unit_vars(&q.p);
-	q.v.target_ns = QP_WAIT;
-	memset(&q.qp, 0xa5, sizeof(q.qp));
-	dualpi2_qprotect_init(&q.qp, &q.cfg, &q.p, &q.v, dualpi2_ns_per_byte_q20(rate));
-	return q;
-}
-
-/* With a step of 1 ms, so that the critical delay is that of RFC 9957. */
-static struct qp_play qp_step(u64 rate)
-{
-	return qp_new(UNIT_CONFIG(cfg.ramp_us = 0, cfg.ramp_is_set = true), rate);
-}
-
-static enum dualpi2_qprotect_verdict qp_packet(struct qp_play *q, u32 hash, u32 bytes, u64 p_q32,
-					       u64 delay_ns)
-{
-	u32 i = dualpi2_qprotect_pick(&q->qp, q->b, hash, p_q32, q->c_out, q->now);
-	enum dualpi2_qprotect_verdict verdict =
-		dualpi2_qprotect_verdict(&q->qp, &q->b[i], bytes, p_q32, q->nqb, delay_ns, q->c_out, q->now);
-
-	if (verdict != DUALPI2_QPROTECT_KEEP) {
-		q->c_in += bytes;
-		q->b[i].c_end = q->b[i].hash ? q->c_in : 0;
-	}
-	return verdict;
-}
-
-static u64 qp_score(const struct qp_play *q, u32 i)
-{
-	return dualpi2_qprotect_score_ns(&q->b[i], q->now);
-}
+#include "qprotect_test.h"
 
 UNIT_TEST(qprotect_defaults_are_those_of_rfc_9957)
 {
@@ -114,6 +60,7 @@ UNIT_TEST(qprotect_native_probability_is_that_of_the_ramp)
 	};
 
 	CHECK(!ramp.qp.has_ramp && step.qp.has_ramp && pkts.qp.has_ramp, "which have one");
+	CHECK_EQ(ramp.qp.delay_ns, 2200000);
 	for_each(row, rows) {
 		CHECK_NEAR(dualpi2_qprotect_native_q32(&ramp.qp, &ramp.v, false, row->delay),
 			   row->ramp, 8);
@@ -123,6 +70,23 @@ UNIT_TEST(qprotect_native_probability_is_that_of_the_ramp)
 			   row->step, 8);
 		CHECK_NEAR(dualpi2_qprotect_native_q32(&pkts.qp, &pkts.v, true, row->delay),
 			   row->step, 8);
+	}
+	/* A delay without marks raises no score at all. */
+	CHECK_EQ(dualpi2_qprotect_native_q32(&ramp.qp, &ramp.v, false, 0), 0);
+	CHECK_EQ(dualpi2_qprotect_native_q32(&ramp.qp, &ramp.v, true, 0), 0);
+	CHECK_EQ(dualpi2_qprotect_native_q32(&step.qp, &step.v, false, 0), 0);
+}
+
+UNIT_TEST(qprotect_score_is_what_is_left_until_it_expires)
+{
+	static const struct { u64 expiry, now, score; } rows[] = {
+		{ 5, 2, 3 }, { 5, 5, 0 }, { 5, 6, 0 }, { 0, 0, 0 },
+	};
+
+	for_each(row, rows) {
+		struct dualpi2_qprotect_bucket b = { .expiry_ns = row->expiry };
+
+		CHECK_EQ(dualpi2_qprotect_score_ns(&b, row->now), row->score);
 	}
 }
 
@@ -166,6 +130,29 @@ UNIT_TEST(qprotect_score_is_exact_and_capped)
 		CHECK(fabsl(qp_score(&q, 0) - want) <= 4, "%u bytes, p %llu, %llu ns before: %llu ns, want %Lf",
 		      bytes, (ull)p, (ull)before, (ull)qp_score(&q, 0), want);
 	}
+}
+
+/* The caps are exact: of a packet, with a probability of 1 and just below it, and of the delay. */
+UNIT_TEST(qprotect_caps_are_exact)
+{
+	struct qp_play q = qp_new(UNIT_CONFIG(cfg.qprotect_rate = DUALPI2_QPROTECT_RATE_MIN), QP_LINK);
+
+	qp_packet(&q, 0, U32_MAX, ONE, 0);
+	CHECK_EQ(qp_score(&q, 0), 5 * SEC);
+	q.b[0].expiry_ns = 0;
+	qp_packet(&q, 0, U32_MAX, ONE - 2, 0);
+	CHECK_EQ(qp_score(&q, 0), 5 * SEC - 3);
+	q = qp_step(0);
+	q.qp.product = (100ULL << 31) - 1;
+	q.b[0].expiry_ns = q.now + 100;
+	q.b[0].hash = 32;
+	CHECK_EQ(qp_packet(&q, 32, 0, 1, UINT64_MAX), DUALPI2_QPROTECT_SANCTION);
+	/* A score may be longer than the machine is up. */
+	q = qp_step(0);
+	q.now = 1500000;
+	q.b[0].expiry_ns = q.now + 2000001;
+	q.b[0].hash = 32;
+	CHECK_EQ(qp_packet(&q, 32, 0, 1, 4 * MS), DUALPI2_QPROTECT_SANCTION);
 }
 
 /* 2 ms and 4 ms: the product decides, but only above 2 ms; of NQB also the highest score. */
@@ -220,46 +207,6 @@ UNIT_TEST(qprotect_redirects_the_whole_flow)
 	CHECK_EQ(q.b[5].c_end, 0);
 }
 
-/* Each word, and each key, has its part in the hash. */
-UNIT_TEST(qprotect_hash_is_that_of_lemire_and_kaser)
-{
-	u64 keys[DUALPI2_QPROTECT_KEYS] = {};
-	u32 words[DUALPI2_QPROTECT_WORDS] = {};
-
-	for (u32 n = 0; n <= DUALPI2_QPROTECT_WORDS; n += 2) {
-		u64 sum;
-
-		for_each(key, keys)
-			key[0] = unit_any(0, UINT64_MAX);
-		for_each(word, words)
-			word[0] = unit_any(0, U32_MAX);
-		sum = keys[0];
-		for (u32 i = 0; i < n / 2; i++)
-			sum += (keys[2 * i + 1] + words[2 * i]) * (keys[2 * i + 2] + words[2 * i + 1]);
-		CHECK_EQ(dualpi2_qprotect_hash(keys, words, n), sum >> 32 ?: 1);
-	}
-	/* Not that of the shared bucket. */
-	keys[0] = UINT32_MAX;
-	CHECK_EQ(dualpi2_qprotect_hash(keys, words, 0), 1);
-}
-
-/* Flows that differ in one port are spread over all buckets, whichever the keys. */
-UNIT_TEST(qprotect_hash_spreads_ports)
-{
-	u64 keys[DUALPI2_QPROTECT_KEYS] = {};
-	u32 words[4] = { 0, 17, 0x0100070a, 0x0200070a }, n[DUALPI2_QPROTECT_FLOWS] = {};
-
-	for (int round = 0; round < 100; round++) {
-		for_each(key, keys)
-			key[0] = unit_rnd();
-		for (words[0] = 0; words[0] < 320; words[0]++)
-			n[dualpi2_qprotect_hash(keys, words, 4) % DUALPI2_QPROTECT_FLOWS]++;
-	}
-	/* Pairwise independent: the standard deviation is 31. */
-	for_each(count, n)
-		CHECK_NEAR(*count, 1000, 160);
-}
-
 /* Flow 5 is redirected at the present time, and always has a packet in the Classic queue. */
 static struct qp_play qp_redirected(void)
 {
@@ -311,6 +258,14 @@ UNIT_TEST(qprotect_flow_does_not_return_to_cause_overload)
 {
 	struct qp_play q = qp_redirected();
 
+	q.cfg.p_cmax_pct = 49;
+	q.p = unit_params(&q.cfg);
+	q.v.base_q32 = q.p.enter_q32 - 1;
+	dualpi2_qprotect_init(&q.qp, &q.cfg, &q.p, &q.v, 0);
+	CHECK(!q.qp.overload, "below");
+	q.v.base_q32 += 2;
+	dualpi2_qprotect_init(&q.qp, &q.cfg, &q.p, &q.v, 0);
+	CHECK(q.qp.overload, "above");
 	q.v.base_q32 = q.p.enter_q32;
 	dualpi2_qprotect_init(&q.qp, &q.cfg, &q.p, &q.v, 0);
 	q.now = q.b[5].expiry_ns + 10 * SEC;
@@ -369,6 +324,28 @@ UNIT_TEST(qprotect_repeated_sanctions_last_twice_as_long)
 	CHECK_EQ(qp_score(&q, 5), first);
 }
 
+/* The score, if it is more than twice the last time or there was none within 100 ms. */
+UNIT_TEST(qprotect_sanction_lasts_as_long_as_the_score_if_that_is_longer)
+{
+	static const struct { u64 score, last, probation, want; } rows[] = {
+		{ 3 * MS, 1 * MS, 7 * MS + 1, 3 * MS }, { 3 * MS, 2 * MS, 7 * MS + 1, 4 * MS },
+		{ 3 * MS, 2 * MS, 7 * MS, 3 * MS }, { 3 * MS, 2 * MS, 0, 3 * MS },
+		{ 9 * MS, 2 * MS, 0, 9 * MS },
+	};
+
+	for_each(row, rows) {
+		struct qp_play q = qp_step(0);
+		u64 now = 7 * MS;
+
+		q.b[0].expiry_ns = now + row->score;
+		q.b[0].last_ns = row->last;
+		q.b[0].probation_ns = row->probation;
+		dualpi2_qprotect_sanction(&q.qp, &q.b[0], now);
+		CHECK_EQ(q.b[0].expiry_ns, now + row->want);
+		CHECK_EQ(q.b[0].last_ns, row->want + QP_WAIT);
+	}
+}
+
 /* 1.5 times the link, for a minute: how long the flow is in the L4S queue, and the delay there.
  * L4S packets are served first.
  */
@@ -399,74 +376,6 @@ UNIT_TEST(qprotect_unresponsive_flow_is_seldom_in_the_l4s_queue)
 	/* Each lengthens the queue by a third of its 0.3 ms: 20 until 2 ms, and those for the score. */
 	CHECK(kept <= 21 * sanctions, "%llu of %llu kept", (ull)kept, (ull)sent);
 	CHECK(worst < q.qp.delay_ns + MS / 2, "%llu ns", (ull)worst);
-}
-
-UNIT_TEST(qprotect_bucket_is_the_own_or_a_free_one_or_the_shared_one)
-{
-	struct qp_play q = qp_step(QP_LINK);
-	u32 flow = 9 << 5 | 4;		/* of buckets 4 and 9 */
-	u32 shared = DUALPI2_QPROTECT_FLOWS;
-
-#define PICK(hash)	dualpi2_qprotect_pick(&q.qp, q.b, hash, 1, q.c_out, q.now)
-	/* The earlier expiry, and the first of equals. */
-	CHECK_EQ(PICK(flow), 4);
-	CHECK_EQ(q.b[4].hash, flow);
-	q.b[4].hash = 1;
-	q.b[4].expiry_ns = 2;
-	q.b[9].expiry_ns = 1;
-	CHECK_EQ(PICK(flow), 9);
-	/* Its own, even if the other expired earlier. */
-	q.b[4].expiry_ns = 0;
-	CHECK_EQ(PICK(flow), 9);
-	q.b[9] = (struct dualpi2_qprotect_bucket) { .expiry_ns = q.now + 1, .hash = 2 };
-	q.b[4] = (struct dualpi2_qprotect_bucket) { .expiry_ns = q.now + 2, .hash = 1, .redirected = 3 };
-	CHECK_EQ(PICK(flow), shared);
-	CHECK_EQ(q.b[shared].redirected, 0);
-	q.now += 1;
-	CHECK_EQ(PICK(flow), 9);
-	/* One whose last packet is still queued is not free. */
-	q.b[9] = (struct dualpi2_qprotect_bucket) { .expiry_ns = q.now, .c_end = 1, .hash = 2 };
-	CHECK_EQ(PICK(flow), shared);
-	/* Bucket 4 expires earlier. */
-	q.b[9].expiry_ns = q.now + 1;
-	q.now += 1;
-	CHECK_EQ(PICK(flow), 4);
-	CHECK_EQ(q.b[4].redirected, 0);
-	CHECK_EQ(q.b[4].expiry_ns, 0);
-	q.b[4] = (struct dualpi2_qprotect_bucket) { .expiry_ns = q.now, .c_end = 1, .hash = 1 };
-	q.c_out = 1;
-	CHECK_EQ(PICK(flow), 4);
-	/* High bits make another flow. */
-	CHECK_EQ(PICK(flow | 1U << 31), 4);
-	CHECK_EQ(q.b[4].hash, flow | 1U << 31);
-	/* Without congestion only its own. */
-	q.b[4].probation_ns = 5;
-	CHECK_EQ(dualpi2_qprotect_pick(&q.qp, q.b, flow, 0, q.c_out, q.now), shared);
-	CHECK_EQ(dualpi2_qprotect_pick(&q.qp, q.b, flow | 1U << 31, 0, q.c_out, q.now), 4);
-	CHECK_EQ(q.b[4].probation_ns, 5);
-#undef PICK
-}
-
-UNIT_TEST(qprotect_use_counts_what_is_not_free)
-{
-	struct qp_play q = qp_step(QP_LINK);
-	struct dualpi2_qprotect_use use = dualpi2_qprotect_use(&q.qp, q.b, 0, q.now);
-
-	CHECK(!use.used && !use.redirected && !use.score_max_ns, "without any");
-	q.b[0].expiry_ns = q.now + 5;
-	q.b[1].expiry_ns = q.now;
-	q.b[2].expiry_ns = q.now;
-	q.b[2].c_end = 7;
-	q.b[32].expiry_ns = q.now + 9;
-	q.b[32].c_end = 3;
-	q.b[31].expiry_ns = q.now + 8;
-	use = dualpi2_qprotect_use(&q.qp, q.b, 6, q.now);
-	CHECK_EQ(use.used, 4);
-	CHECK_EQ(use.redirected, 2);
-	CHECK_EQ(use.score_max_ns, 9);
-	use = dualpi2_qprotect_use(&q.qp, q.b, 7, q.now);
-	CHECK_EQ(use.used, 3);
-	CHECK_EQ(use.redirected, 1);
 }
 
 /* A flow at twice the rate of the link, and the packets of another in between. */
