@@ -163,13 +163,12 @@ static inline void dualpi2_mq_init(struct dualpi2_mq_params *p,
 					    DUALPI2_LINK_BYTES_MAX));
 	u64 horizon_ns = dualpi2_mq_horizon_ns(link->ns_per_byte_q20,
 					       mtu_bytes);
-	u64 l_ticket_ns = max_t(u64, horizon_ns / 2, mtu_ns);
 	u32 sharers = max_t(u32, queues, 1);
 
 	*p = (struct dualpi2_mq_params) {
 		.ns_per_byte_q20 = link->ns_per_byte_q20,
 		.horizon_ns = horizon_ns,
-		.l_ticket_ns = l_ticket_ns,
+		.l_ticket_ns = horizon_ns / 2,
 		.mtu_ns = mtu_ns,
 		.debt_max_ns = div64_u64(horizon_ns / 2, sharers),
 		.late_max_ns = link->late_max_ns,

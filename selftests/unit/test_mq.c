@@ -55,6 +55,84 @@ UNIT_TEST(mq_reserve_gives_intervals_from_the_floor_on)
 	CHECK_EQ(dualpi2_mq_reserve(&hand, 120, 1, NULL), 120);
 }
 
+/* Without a reservation in force, with a debt, and with each of what else a queue keeps. */
+UNIT_TEST(mq_l4s_reserves_unless_its_debt_stays_small)
+{
+	static const struct {
+		struct dualpi2_mq_queue q;
+		u64 credit, next, owed;
+		bool waits;
+	} rows[] = {
+		{ { .l_open = true }, 0, 0, 0, false },
+		{ { .c_credit_ns = 5, .drop_ns = 5 }, 0, 0, 0, false },
+		{ { .l_open = true, .l_unsummed_ns = 6000 }, 0, 0, 0, false },
+		{ { .l_open = true, .drop_ns = 6000 }, 0, 0, 0, false },
+		{ { .l_credit_ns = 1000, .l_start_ns = 90000 }, 17000, 26000, 0, false },
+		{ { .l_open = true, .l_owed_ns = 6000, .l_owed_since_ns = 9000 }, 16000, 31000, 0, true },
+	};
+
+	for_each(row, rows) {
+		struct mq_world w = mq_world(125000000, 4, false);
+		struct dualpi2_mq_queue *q = &w.q[0];
+		u64 wake = 7, now = 10000;
+
+		*q = row->q;
+		/* 4 us of a backlog of 16 us. */
+		CHECK_EQ(dualpi2_mq_l_ready(&w.p, &w.clock, q, 500, 2000, now, &wake), !row->waits);
+		CHECK_EQ(wake, row->waits ? 15000 : 7);
+		CHECK_EQ(q->l_credit_ns, row->credit);
+		CHECK_EQ(w.clock.l_next_ns.counter, row->next);
+		CHECK_EQ(q->l_owed_ns, row->owed);
+		CHECK(row->next || q->l_owed_since_ns == (s64)now, "since %lld", (long long)q->l_owed_since_ns);
+	}
+}
+
+UNIT_TEST(mq_settle_reserves_what_is_owed_and_sums_what_was_used)
+{
+	struct mq_world w = mq_world(125000000, 4, false);
+	struct dualpi2_mq_queue *q = &w.q[0];
+
+	q->l_unsummed_ns = 7000;
+	q->l_owed_since_ns = SEC;
+	dualpi2_mq_settle(&w.p, &w.clock, q);
+	CHECK_EQ(w.clock.l_used_ns.counter, 7000);
+	CHECK_EQ(w.clock.l_next_ns.counter, 0);
+	q->l_unsummed_ns = 4000;
+	q->l_owed_ns = 3000;
+	dualpi2_mq_settle(&w.p, &w.clock, q);
+	CHECK_EQ(w.clock.l_used_ns.counter, 11000);
+	CHECK_EQ(w.clock.l_next_ns.counter, SEC + 3000);
+	CHECK_EQ(q->l_owed_ns + q->l_unsummed_ns, 0);
+}
+
+/* 100 bytes a second: times beyond 2^32 ns. */
+UNIT_TEST(mq_l4s_reserves_on_a_slow_link)
+{
+	struct mq_world w = mq_world(100, 4, false);
+	u64 wake = 0;
+
+	CHECK_EQ(w.p.mtu_ns, 15 * SEC);
+	CHECK_EQ(w.p.l_ticket_ns, 30 * SEC);
+	CHECK(dualpi2_mq_l_ready(&w.p, &w.clock, &w.q[0], 1500, 1500, SEC, &wake), "first");
+	CHECK_EQ(w.clock.l_next_ns.counter, 16 * SEC);
+	atomic_inc(&w.clock.c_waiting);
+	CHECK(!dualpi2_mq_l_ready(&w.p, &w.clock, &w.q[1], 1500, 1500, SEC, &wake), "second");
+	CHECK_EQ(wake, 16 * SEC);
+	CHECK_NEAR(w.clock.l_next_ns.counter, 16 * SEC + 15 * SEC * 100 / 90, 2000);
+}
+
+UNIT_TEST(mq_no_packet_counts_as_longer_than_the_longest)
+{
+	struct mq_world w = mq_world(125000000, 4, false);
+	u64 repaid, most = DUALPI2_LINK_BYTES_MAX;
+	u32 frac;
+
+	CHECK_EQ(dualpi2_mq_cost(&w.p, &w.q[0], most - 1, &repaid, &frac), 8 * (most - 1));
+	CHECK_EQ(dualpi2_mq_cost(&w.p, &w.q[0], most, &repaid, &frac), 8 * most);
+	CHECK_EQ(dualpi2_mq_cost(&w.p, &w.q[0], most + 1, &repaid, &frac), 8 * most);
+	CHECK_EQ(dualpi2_mq_cost(&w.p, &w.q[0], UINT32_MAX, &repaid, &frac), 8 * most);
+}
+
 /* 1 Gbit/s: 12 us a packet, debts of 6 us, tickets of 24 us. */
 UNIT_TEST(mq_l4s_reserves_what_it_has_and_waits_for_its_time)
 {
