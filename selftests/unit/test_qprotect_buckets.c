@@ -129,8 +129,17 @@ UNIT_TEST(qprotect_use_counts_what_is_not_free)
 	use = dualpi2_qprotect_use(&q.qp, q.b, 7, q.now);
 	CHECK_EQ(use.used, 3);
 	CHECK_EQ(use.redirected, 1);
-	/* The highest score is not that of the last one; what is behind the buckets is none. */
-	q.b[3].expiry_ns = q.now + 10;
-	q.c_in = q.now + 11;
-	CHECK_EQ(dualpi2_qprotect_use(&q.qp, q.b, 7, q.now).score_max_ns, 10);
+}
+
+/* Not that of the last one; what is behind the buckets is none. */
+UNIT_TEST(qprotect_use_shows_the_highest_score)
+{
+	struct qp_play q = qp_step(QP_LINK);
+	struct dualpi2_qprotect_bucket b[DUALPI2_QPROTECT_BUCKETS + 1] = {};
+
+	b[3].expiry_ns = q.now + 10;
+	b[DUALPI2_QPROTECT_FLOWS].expiry_ns = q.now + 9;
+	b[DUALPI2_QPROTECT_BUCKETS].expiry_ns = q.now + 11;
+	CHECK_EQ(dualpi2_qprotect_use(&q.qp, b, 0, q.now).score_max_ns, 10);
+	CHECK_EQ(dualpi2_qprotect_use(&q.qp, b, 0, q.now).used, 2);
 }
