@@ -1551,8 +1551,8 @@ dualpi2_packet(const struct dualpi2_sched_data *q, const struct sk_buff *skb,
 
 /* The mark of a redirected packet that the AQM passes: for the delay of the Classic queue,
  * as the native marker would give.  The Classic target alone would let a scalable sender
- * fill that queue, and bring its backlog along when it returns.  These marks are always
- * spaced evenly.
+ * fill that queue, and bring its backlog along when it returns.  The option random is for
+ * the signals of the AQM; these are spaced evenly.
  */
 static noinline enum dualpi2_verdict
 dualpi2_qprotect_mark(struct dualpi2_sched_data *q, u64 sojourn_ns, u64 now_ns)
@@ -2799,6 +2799,7 @@ static int dualpi2_put_queue(struct sk_buff *skb,
 	return 0;
 }
 
+/* Out of line: dumps of a qdisc and of all children of dualpi2_mq share its branches. */
 static noinline u64 dualpi2_time_in_overload(const struct dualpi2_vars *v,
 					     u64 now_ns)
 {

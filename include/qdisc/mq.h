@@ -303,7 +303,7 @@ static void dualpi2_mq_add_overload(struct dualpi2_sched_data *data,
 	if (v->base_q32 > sum->base_q32)
 		*sum = *v;
 	sum->overload_count = count;
-	/* The length of the present one is added again. */
+	/* Without the present one, so that dualpi2_time_in_overload(sum) is total_ns. */
 	sum->overload_total_ns += total_ns - dualpi2_time_in_overload(sum, now_ns);
 	data->reports += q->reports;
 }
