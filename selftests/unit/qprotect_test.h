@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* For the tests of queue protection: one instance of it. */
-
 #ifndef DUALPI2_UNIT_QPROTECT_H
 #define DUALPI2_UNIT_QPROTECT_H
 
@@ -11,7 +10,6 @@
 #define QP_BYTES	1514U
 #define QP_WAIT		(15 * MS)		/* the Classic target */
 
-/* One instance of queue protection. */
 struct qp_play {
 	struct dualpi2_config cfg;
 	struct dualpi2_params p;
@@ -24,7 +22,7 @@ struct qp_play {
 	bool nqb;		/* the packets are */
 };
 
-static struct qp_play qp_new(struct dualpi2_config cfg, u64 rate)
+static inline struct qp_play qp_new(struct dualpi2_config cfg, u64 rate)
 {
 	struct qp_play q = { .cfg = cfg, .p = unit_params(&cfg), .now = QP_NOW };
 
@@ -36,13 +34,13 @@ static struct qp_play qp_new(struct dualpi2_config cfg, u64 rate)
 }
 
 /* With a step of 1 ms, so that the critical delay is that of RFC 9957. */
-static struct qp_play qp_step(u64 rate)
+static inline struct qp_play qp_step(u64 rate)
 {
 	return qp_new(UNIT_CONFIG(cfg.ramp_us = 0, cfg.ramp_is_set = true), rate);
 }
 
-static enum dualpi2_qprotect_verdict qp_packet(struct qp_play *q, u32 hash, u32 bytes, u64 p_q32,
-					       u64 delay_ns)
+static inline enum dualpi2_qprotect_verdict qp_packet(struct qp_play *q, u32 hash, u32 bytes,
+						      u64 p_q32, u64 delay_ns)
 {
 	u32 i = dualpi2_qprotect_pick(&q->qp, q->b, hash, p_q32, q->c_out, q->now);
 	enum dualpi2_qprotect_verdict verdict =
@@ -55,7 +53,7 @@ static enum dualpi2_qprotect_verdict qp_packet(struct qp_play *q, u32 hash, u32 
 	return verdict;
 }
 
-static u64 qp_score(const struct qp_play *q, u32 i)
+static inline u64 qp_score(const struct qp_play *q, u32 i)
 {
 	return dualpi2_qprotect_score_ns(&q->b[i], q->now);
 }
