@@ -34,9 +34,9 @@ OLDEST = (2, 3)
 TOO_OLD = ("the loaded module sch_dualpi2 is not this project's, or too old for `bandwidth`; install dualpi2-dkms {0} "
            "and unload the loaded module: modprobe -r sch_dualpi2")
 OFF = "off"
+BOTH_OFF = "no direction is left to shape; to remove dualpi2, run: dualpi2 down {0}"
 # The options that say whether a flow that builds the L4S queue is redirected. `up` does so by default, tc does not.
 PROTECTION = ("qprotect", "qprotect_hash", "no_qprotect")
-BOTH_OFF = "no direction is left to shape; to remove dualpi2, run: dualpi2 down {0}"
 # No device can have this name: tc parses the options before it looks for the device, and then stops.
 NO_DEVICE = "/"
 
