@@ -7,7 +7,7 @@
 # usage: linux-source.sh [--refresh] [KERNEL]
 #        without KERNEL  what the tests use of Linux 7.2 (600 MB), with the patches of selftests/debug: the source of
 #                        debug-kernel.sh, the kernel's own tc-testing cases (tdc.sh), checkpatch.pl and coccinelle's
-#                        scripts (lint.sh)
+#                        scripts (lint.sh), and what kernel-patches changes
 #        KERNEL          6.12 or 7.2, unpatched and for all architectures (1.2 GB), for kernel-patches
 
 set -euo pipefail
@@ -33,7 +33,7 @@ flock 7
 # The mark in it says of what it was made.
 patches=()
 [ -n "$kernel" ] || patches=("$DUALPI2_ROOT"/selftests/debug/*.patch)
-if [ -z "$refresh" ] && grep -q -s -x -F "$(cat /dev/null "${patches[@]}" | cksum)" "$tree/unpacked" &&
+if [ -z "$refresh" ] && [ -e "$tree/Documentation/netlink/specs" ] && grep -q -s -x -F "$(cat /dev/null "${patches[@]}" | cksum)" "$tree/unpacked" &&
 	{ locked "$suite" "$package" | grep -q -w -F "$(head -n 1 "$tree/unpacked")" || is_unlocked "$suite" "$package"; }; then
 	echo "$tree"
 	exit 0
@@ -47,7 +47,7 @@ unpack() { # PACKAGE-FILE DIR
 	local dir not=('*/sound/*.[chS]')
 	for dir in gpu media staging infiniband scsi net/ethernet net/wireless iio; do not+=("*/drivers/$dir/*.[chS]"); done
 	[ -n "$kernel" ] ||
-		not+=('*/Documentation/*/*' '*/arch/[a-tvwyz]*.[chS]' '*/boot/dts/*' '*/selftests/[a-su-z]*/*')
+		not+=('*/Documentation/[a-mo-z]*/*' '*/arch/[a-tvwyz]*.[chS]' '*/boot/dts/*' '*/selftests/[a-su-z]*/*')
 	dpkg-deb --fsys-tarfile "$1" | tar -x -O --wildcards "./usr/src/$package.tar.*" | xz -dc -T0 |
 		tar -x -C "$2" --strip-components=1 --wildcards-match-slash "${not[@]/#/--exclude=}"
 }
@@ -65,7 +65,7 @@ deb=$(find "$download" -name "${package}_*.deb" -size +0 | sort -V | tail -n 1)
 say "unpacking it"
 unpack "$deb" "$new" ||
 	die "cannot unpack $deb; the package may be damaged or laid out anew, remove it and run again"
-for part in Kconfig scripts/checkpatch.pl scripts/coccinelle tools/testing/selftests/tc-testing/tdc.py; do
+for part in Kconfig Documentation/netlink/specs scripts/checkpatch.pl scripts/coccinelle tools/testing/selftests/tc-testing/tdc.py; do
 	[ -e "$new/$part" ] || die "${deb##*/} holds no $part; it has moved, see $package"
 done
 for patch in "${patches[@]}"; do

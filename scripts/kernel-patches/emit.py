@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 from expand import Options, bits
-from resolve import Compat, defined, probe, unifdef, without_unused
+from resolve import Compat, defined, probe, replace_calls, unifdef, without_unused
 from ynl import Spec
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -94,6 +94,12 @@ def before(text, anchor, addition):
     return text.replace(anchor, addition + anchor)
 
 
+def alloc_obj(args):
+    """kzalloc(sizeof(*p), flags) as kzalloc_obj(*p, flags), whose default is GFP_KERNEL; others as they are."""
+    size = re.fullmatch(r"sizeof\((\*.*)\)", args[0])
+    return ("kzalloc_obj", [size[1]] + [flags for flags in args[1:] if flags != "GFP_KERNEL"]) if size else ("kzalloc", args)
+
+
 class Sources:
     """Our sources as they are in a kernel tree."""
 
@@ -116,6 +122,8 @@ class Sources:
             ours("include/qdisc/dualpi2_options.h"),
             ours("include/qdisc/attr.h"),
         )
+        # checkpatch.pl wants the new form of an allocation where there is one.
+        self.has_alloc_obj = bool(defined(tree, "kzalloc_obj"))
         self.compat = Compat(unifdef(ours("include/compat/compat.h"), self.yes, self.no))
 
     def get(self, path):
@@ -134,6 +142,8 @@ class Sources:
         text = text.replace("#include <compat/compat.h>\n", "")
         text = re.sub(r"^.*\b(?:DUALPI2|EXTRA)_VERSION\b.*\n\n?", "", text, flags=re.M)
         text = self.options.apply(self.compat.apply(text))
+        if self.has_alloc_obj:
+            text = replace_calls(text, "kzalloc", alloc_obj)
         if "/uapi/" in path:
             text = re.sub(r"^\};\n(?=#define)", "};\n\n", text, flags=re.M)
             end = re.search(r"^struct tc_dualpi2_ext_xstats \{.*?^\};\n\n", text, flags=re.M | re.S).end()

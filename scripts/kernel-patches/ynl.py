@@ -14,6 +14,11 @@ def dashed(name):
     return NAMES.get(name, name)
 
 
+def quoted(name):
+    """A name as YAML 1.1 wants it: some words are truth values."""
+    return f"'{name}'" if name in ("on", "off", "yes", "no", "true", "false") else name
+
+
 def comments(text):
     """The text of a comment, in one line."""
     return " ".join(re.sub(r"^\s*\*", "", line).strip() for line in text.split("\n")).strip()
@@ -50,7 +55,7 @@ class Header:
         body = re.search(rf"enum \{{\n\t{prefix}_UNSPEC,\n(.*?)^\}};", self.text, re.M | re.S)[1]
         return [
             (name, comments(comment))
-            for name, comment in re.findall(rf"^\t{prefix}_(\w+),(?:\t+/\*((?:[^*]|\*(?!/))*)\*/)?", body, re.M)
+            for name, comment in re.findall(rf"^\t{prefix}_(\w+),(?:[\t ]+/\*((?:[^*]|\*(?!/))*)\*/)?", body, re.M)
         ]
 
     def constants(self, name):
@@ -64,15 +69,17 @@ class Header:
         start = f"    value-start: {constants[0][1]}\n" if constants[0][1] else ""
         return (
             f"  -\n    name: {spec}\n    type: enum\n{start}"
-            f"    entries: [{', '.join(const for const, value in constants)}]\n"
+            f"    entries: [{', '.join(quoted(const) for const, value in constants)}]\n"
         )
 
     def members(self, struct):
         """The members of a struct as rows; reserved ones as padding."""
         rows = []
         for kind, name, count, comment in self.structs[struct]:
-            if count or name.startswith(("reserved", "pad")):
+            if name.startswith(("reserved", "pad")):
                 rows.append(row(dashed(name), type="pad", len=int(kind[1:]) // 8 * int(count or 1)))
+            elif count:
+                rows.append(row(dashed(name), type="binary", len=int(kind[1:]) // 8 * int(count), doc=comments(comment)))
             else:
                 rows.append(row(dashed(name), type=kind, doc=comments(comment)))
         return "".join(rows)
@@ -129,11 +136,16 @@ class Spec:
         rows = []
         for name, comment in self.header.attributes(prefix):
             struct = re.match(r"struct tc_(dualpi2_\w+)", comment)
+            listed = re.match(r"nest of struct tc_(dualpi2_\w+), type 1 to \d+", comment)
             if name == "PAD":
                 rows.append(row("pad", type="pad"))
             elif struct:
                 structs.append(struct[0][7:])
                 rows.append(row(dashed(name), type="binary", struct="tc-" + dashed(struct[1])))
+            elif listed:
+                structs.append("tc_" + listed[1])
+                size = f"{{ exact-len: {self.header.size(structs[-1])} }}"
+                rows.append(row(dashed(name), type="indexed-array", sub_type="binary", checks=size, doc=comment))
             elif comment.startswith("u64[]"):
                 rows.append(row(dashed(name), type="binary", sub_type="u64", doc=comment.split(":", 1)[1].strip()))
             else:
@@ -152,12 +164,17 @@ class Spec:
         enums, structs, sets, attrs = [], [], "", self.prefix + "dualpi2-attrs"
         ext = row("ext", type="nest", value="0x0d50", nested_attributes=self.prefix + "dualpi2-ext-attrs")
         fresh = f"name: {attrs}\n" not in self.text
+
+        def options(kind):
+            return f"      -\n        value: {kind}\n        attribute-set: {attrs}\n"
+
         if fresh:
             rows = self.number_rows("TCA_DUALPI2", enums)
             sets += attribute_set(attrs, "TCA_DUALPI2", rows + [ext])
-            self.insert("value: drr\n", f"      -\n        value: dualpi2\n        attribute-set: {attrs}\n")
+            self.insert("value: drr\n", options("dualpi2"))
         else:
             self.insert(f"name: {attrs}\n", row("pad", type="pad") + ext)
+        self.insert(f"value: dualpi2\n        attribute-set: {attrs}\n", options("dualpi2_mq"))
         sets += attribute_set(
             self.prefix + "dualpi2-ext-attrs", "TCA_DUALPI2_EXT", self.number_rows("TCA_DUALPI2_EXT", enums)
         )
@@ -190,4 +207,5 @@ class Spec:
             self.insert("fixed-header: tc-codel-xstats\n", f"      -\n        value: dualpi2\n        {form}")
         else:
             self.text = self.text.replace("fixed-header: tc-dualpi2-xstats\n", form)
+        self.insert(f"value: dualpi2\n        {form}", f"      -\n        value: dualpi2_mq\n        {form}")
         return self.text

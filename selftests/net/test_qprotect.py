@@ -21,7 +21,7 @@ from wire import Wire, bits
 BPS = 10e6
 NUMBER = HEADER.number
 SUMMARY, FLOW = HEADER.layout("tc_dualpi2_qprotect"), HEADER.layout("tc_dualpi2_qprotect_flow")
-OFF, TUPLE, HASH = (NUMBER(f"TC_DUALPI2_QPROTECT_{name}") for name in ("OFF", "TUPLE", "HASH"))
+OFF, TUPLE, HASH = (NUMBER(f"TC_DUALPI2_QPROTECT_MODE_{name}") for name in ("OFF", "TUPLE", "HASH"))
 HOSTILE = Stream("hostile", ecn=ECT1, bps=1.5 * BPS)
 HONEST = Stream("honest", ecn=ECT1, bps=1e6, size=300)
 NQB = 45

@@ -139,12 +139,12 @@ enum tc_dualpi2_framing {
 
 /* Queue protection.  TUPLE and HASH differ in what the statistics have about flows. */
 enum tc_dualpi2_qprotect_mode {
-	TC_DUALPI2_QPROTECT_OFF = 0,
-	TC_DUALPI2_QPROTECT_TUPLE = 1,	/* addresses and ports */
-	TC_DUALPI2_QPROTECT_HASH = 2,	/* the hash alone */
-	__TC_DUALPI2_QPROTECT_MAX,
+	TC_DUALPI2_QPROTECT_MODE_OFF = 0,
+	TC_DUALPI2_QPROTECT_MODE_TUPLE = 1,	/* addresses and ports */
+	TC_DUALPI2_QPROTECT_MODE_HASH = 2,	/* the hash alone */
+	__TC_DUALPI2_QPROTECT_MODE_MAX,
 };
-#define TC_DUALPI2_QPROTECT_MAX (__TC_DUALPI2_QPROTECT_MAX - 1)
+#define TC_DUALPI2_QPROTECT_MODE_MAX (__TC_DUALPI2_QPROTECT_MODE_MAX - 1)
 
 /*
  * Statistics of the extension.  They follow struct tc_dualpi2_xstats in the same
@@ -339,7 +339,7 @@ struct tc_dualpi2_qprotect {
 };
 
 /* A flow with a score.  Addresses, ports and protocol are zero with
- * TC_DUALPI2_QPROTECT_HASH, in the shared bucket and before the flow's first redirected
+ * TC_DUALPI2_QPROTECT_MODE_HASH, in the shared bucket and before the flow's first redirected
  * packet.
  */
 struct tc_dualpi2_qprotect_flow {
