@@ -9,6 +9,7 @@ unresponsive, see test_aqm_control.py: below overload p_C = (c + l - 1) / c, in 
 """
 
 import math
+import os
 import socket
 import struct
 import time
@@ -33,11 +34,13 @@ def expect_near(got, want, what, part=0.03):
 # RFC 9331
 
 @test("R3")
-def codepoints_of_100000_packets_under_load_change_to_ce_only():
+def codepoints_of_many_packets_under_load_change_to_ce_only():
     """Bursts at 0.9 of the link's rate are marked in part and lose nothing; 1.3 of it is overload."""
     net = shared_net()
     rate, size, came = 40e6, 250, 0
-    for load, burst, seconds in ((0.9, 40, 3.5), (1.3, 1, 3)):
+    packets = int(os.environ.get("DUALPI2_TEST_PACKETS", "100000"))
+    seconds = packets / 2 / (0.75 * rate / 8 / size)
+    for load, burst in ((0.9, 40), (1.3, 1)):
         with net.aqm(rate=rate, burst_max=0) as q:
             result = net.traffic(seconds, *(
                 Stream(name, ecn=ecn, dscp=dscp, bps=load / 2 * rate, size=size, burst=burst)
@@ -53,7 +56,7 @@ def codepoints_of_100000_packets_under_load_change_to_ce_only():
         expect(load > 1 or ect1.ecn[ECT1] > 1000, "hardly any packet without a mark")
         expect_equal((ect1.dscp_changed, ce.dscp_changed), (0, 0), "changed DSCPs")
         came += ect1.received + ce.received
-    expect(came >= 100000, f"only {came} packets came")
+    expect(came >= packets, f"only {came} packets came")
 
 
 @test("R13", "R32", "N1", "N3", "N4")
@@ -195,7 +198,7 @@ def default_instance_at_10_gbit_reaches_the_target_before_its_limit():
     for given in (False, True):
         with net.aqm(rate=10e9, **({"limit": 10000} if given else {})) as q:
             expect_equal(q.stats()["knobs"]["limit"], 10000, "limit before any packet")
-            one = net.traffic(0.2, Stream("c", bps=1.1 * 10e9, size=1514))["c"]
+            one = net.traffic(0.11, Stream("c", bps=1.2 * 10e9, size=1514))["c"]
             st = q.stats()
             note(f"limit {st['knobs']['limit']}: delay {one.delay_us}, most packets {st['maxq']}")
             expect_equal(bool(st["c"]["dropped_limit"] + st["c"]["dropped_memory"]), given,

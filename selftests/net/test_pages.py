@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: quick kernel=debug
-# suite: check kernel=6.1
 # suite: long kernel=stock
 """Packets in many pages, and pages that belong to somebody else: to the sender, a file, another packet.
 

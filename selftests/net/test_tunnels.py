@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: quick kernel=debug
-# suite: check kernel=6.1
 # suite: long kernel=stock
 """Devices without a link-layer header, and tunnels of every kind, with and without GSO inside.
 

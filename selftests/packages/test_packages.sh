@@ -437,10 +437,6 @@ needs_no_new_libc() {
 	echo "NOTE the plugin needs glibc $newest"
 	[ -n "$newest" ] && printf '%s\n%s\n' "$newest" 2.31 | sort -V -C
 }
-reproducible() {
-	"$DUALPI2_ROOT/scripts/dist/deb.sh" "$build/again" >/dev/null
-	for file in "$new"/*.deb "$new"/extra/*.deb; do cmp "$file" "$build/again/${file#"$new"/}"; done
-}
 
 release=''
 if [ "$mode" = --fetch ]; then
@@ -450,7 +446,6 @@ fi
 plan
 "$DUALPI2_ROOT/scripts/dist/deb.sh" "$new" >/dev/null
 "$DUALPI2_ROOT/scripts/dist/deb.sh" --version "$old_version" "$old" >/dev/null
-try packages_are_reproducible reproducible
 try plugin_needs_no_new_libc needs_no_new_libc
 try package_has_the_documents has_documents
 for release in "${releases[@]}"; do

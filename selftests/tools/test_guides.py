@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check kernel=debug tree=top
-# suite: check kernel=6.1 -- -k guide_vpn_xfrm
 # suite: long kernel=5.10 tree=top
 """The commands of docs/guides, run as they stand there. KTAP on stdout.
 
