@@ -91,8 +91,8 @@ from identities import check_classes, check_identities                  # noqa: 
 from ktap import VIRTUAL_TIME, Failure, Skip, each, expect             # noqa: E402, F401
 from ktap import expect_between, expect_equal, note, test              # noqa: E402, F401
 from netlink import *                                                   # noqa: E402, F403
-from netlink import (NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, ROOT, RTM_NEWQDISC, in_netns, libc, pack,   # noqa: E402
-                     parse_xstats, qdisc_dump, tc_request, unpack)
+from netlink import (NETLINK_GENERIC, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, ROOT, RTM_NEWQDISC,  # noqa: E402
+                     Socket, genl_family, in_netns, libc, pack, parse_xstats, qdisc_dump, tc_request, unpack)
 
 TRACE_PC_MAP = "/sys/kernel/debug/dualpi2_trace_pc/map"
 MODULE = "/sys/module/sch_dualpi2"
@@ -150,13 +150,25 @@ def load_module():
         run(["insmod", module] if module else ["modprobe", "sch_dualpi2"])
 
 
+def users():
+    """Users of the module; of a dualpi2 that is built in nobody counts them."""
+    try:
+        with open(f"{MODULE}/refcnt", encoding="ascii") as file:
+            return int(file.read())
+    except FileNotFoundError:
+        return 0
+
+
 def version():
-    """The version of this project's dualpi2, which begins with 2; None of an in-tree one, which has 1.0 or none."""
+    """The version of this project's dualpi2, which begins with 2; None of an in-tree one, which has 1.0 or none. In a
+    kernel's own tree ours has none either, but its family of messages.
+    """
     try:
         with open(f"{MODULE}/version", encoding="ascii") as file:
             found = file.read().strip()
     except FileNotFoundError:
-        return None
+        with Socket(None, NETLINK_GENERIC) as sock:
+            return "without a version" if genl_family(sock, "dualpi2")[0] else None
     return found if int(found.split(".")[0]) >= 2 else None
 
 

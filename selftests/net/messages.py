@@ -276,18 +276,13 @@ class Bench:
         netlink = Socket()
         self.subject = Device(netlink, "subject")
         self.copy = Device(netlink, "copy")
-        self.refcnt_file = "/sys/module/sch_dualpi2/refcnt"
-        self.users_before = self.refcnt()
+        self.users_before = lib.users()
         # No option has its default, so that a rejected change that resets one is noticed.
         self.base = Config()
         for knob, value in zip(KNOBS, (2000, 3000000, 20000, 21000, 50, 900, None, 2000, 3, 4, 0, 1,
                                        20, 3, 0, 0, 300, 1, 30, 100, 20, 500000)):
             if value is not None:
                 self.base.set(knob, value)
-
-    def refcnt(self):
-        with open(self.refcnt_file, encoding="ascii") as file:
-            return int(file.read())
 
     def restores(self):
         """What the subject's dump shows, sent back, is shown again."""
@@ -325,10 +320,10 @@ class Bench:
         where = OPTIONS_AT if offset == "options" else None if offset is None else PAYLOAD_AT + offset
         self.copy.delete()
         self.subject.delete()
-        before, refcnt = self.subject.dump(), self.refcnt()
+        before, refcnt = self.subject.dump(), lib.users()
         self.check_refusal(self.subject.add(options, **kwargs), texts, where, "add")
         same(self.subject.dump(), before, "dump after the refused add")
-        same(self.refcnt(), refcnt, "users of the module after the refused add")
+        same(lib.users(), refcnt, "users of the module after the refused add")
         self.subject.start(self.base.options())
         before = self.subject.dump()
         for verb in ("change", "replace"):
@@ -424,4 +419,4 @@ def refuse_elsewhere(bench, knob):
 def module_has_no_users_left(bench):
     bench.subject.delete()
     bench.copy.delete()
-    same(bench.refcnt(), bench.users_before, "users of the module")
+    same(lib.users(), bench.users_before, "users of the module")

@@ -224,7 +224,8 @@ def filter_added_and_deleted_under_traffic_accounts_agree():
         time.sleep(5)
         st = bed.stats()
         lib.check_identities(st)
-        expect_equal(st["packets"] + st["filter_dropped"] + stolen, offered, "sent, dropped, stolen, against offered")
+        # By filters, and perhaps by the AQM a Not-ECT packet that a filter sent to the L4S queue.
+        expect_equal(st["packets"] + st["drops"] + stolen, offered, "sent, dropped, stolen, against offered")
         for _ in range(5):
             bed.send(count=5)
             for n in range(4):

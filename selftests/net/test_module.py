@@ -27,18 +27,13 @@ def loaded():
     return os.path.exists(f"/sys/module/{NAME}")
 
 
-def users():
-    with open(f"/sys/module/{NAME}/refcnt", encoding="ascii") as file:
-        return int(file.read())
-
-
 def wait_unused(others=0):
     """Namespaces are taken apart in the background.  Others: users that there were before the test."""
     for _ in range(600):
-        if users() <= others:
+        if lib.users() <= others:
             return
         time.sleep(0.05)
-    raise Failure(f"{users()} users of the module are left, of {others}")
+    raise Failure(f"{lib.users()} users of the module are left, of {others}")
 
 
 @contextlib.contextmanager
@@ -159,7 +154,7 @@ def autoload_by_default_qdisc_serves_new_devices_and_mq():
 def rmmod_while_in_use_refused():
     with Bed() as bed:
         bed.send()
-        expect(users() >= 1, "the module has no users")
+        expect(lib.users() >= 1, "the module has no users")
         done = lib.run(["rmmod", NAME], check=False)
         expect(done.returncode != 0 and "in use" in done.stderr, f"rmmod: {done.returncode} {done.stderr}")
         bed.send()
@@ -247,7 +242,7 @@ def netns_deleted_under_traffic_frees_everything():
     """The sender is still sending when the namespace loses its name, and is killed after it: the
     kernel takes devices, qdiscs and queued packets apart.
     """
-    others = users()
+    others = lib.users()
 
     def end(pid):
         os.kill(pid, 9)
