@@ -13,6 +13,7 @@
 #        bench.sh companions [--kernel X.Y]... [--repeat N]
 #        bench.sh check [--kernel X.Y]... [--repeat N] [--ktap]
 #        bench.sh instances [--kernel X.Y] [--ktap]
+#        bench.sh cores [--packets N] [--rounds N]
 #        bench.sh native [ROUNDS]
 #        bench.sh profile [--kernel X.Y] [--load LOAD] [FUNCTION]
 #
@@ -27,6 +28,8 @@
 #   check            what the module costs over pfifo, beside the baseline (selftests/bench/baseline.json)
 #   instances        what an instance costs for being there: memory, wakeups and instructions at rest, and to be shown;
 #                    beside other qdiscs, and Linux' own dualpi2 if it has one
+#   cores            packets a second of one and of two processors, each with a transmit queue: one lock, one for each
+#                    queue, dualpi2_mq, cake and cake_mq; on stock 7.2, emulated, in wall-clock time
 #   native           nanoseconds of each part of the algorithm, in user space on this processor, which has its load in
 #                    them; of ROUNDS (default 200) the best
 #   profile          instructions per packet of each function of the module, or of each instruction of FUNCTION, under a
@@ -45,9 +48,9 @@ set -euo pipefail
 . "$(dirname "$0")/common.sh"
 cd "$DUALPI2_ROOT"
 
-usage='usage: bench.sh stats|shaper|rate|compare|marking|companions|check|instances|native|profile [OPTIONS]; see the head of scripts/bench.sh'
+usage='usage: bench.sh stats|shaper|rate|compare|marking|companions|check|instances|cores|native|profile [OPTIONS]; see the head of scripts/bench.sh'
 bench=${1-}
-[[ $bench == @(stats|shaper|rate|compare|marking|companions|check|instances|native|profile) ]] || die "$usage"
+[[ $bench == @(stats|shaper|rate|compare|marking|companions|check|instances|cores|native|profile) ]] || die "$usage"
 shift
 if [ "$bench" = native ]; then
 	mkdir -p build/bench
@@ -69,6 +72,13 @@ if [ "$bench" = rate ]; then
 	module=$(scripts/build-for.sh plain build/bench/plain)
 	exec scripts/run-vm.sh --kernel plain --seed 1 --memory 2G --timeout 1800 -- \
 		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" python3 selftests/bench/rate.py --module "$module" "$@"
+fi
+
+if [ "$bench" = cores ]; then
+	module=$(scripts/build-for.sh 7.2 build/bench/7.2/now)
+	[ "$(nproc)" -ge 2 ] || die "this machine has one processor; two are measured"
+	exec scripts/run-vm.sh --kernel 7.2 --cpus 2 --timeout 3600 -- \
+		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" python3 selftests/bench/cores.py "$@" "$module"
 fi
 
 kernels=() before='' repeat=3 judge=() without=' ' save='' load='below prio, queue empty, Classic' function=()

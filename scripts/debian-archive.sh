@@ -14,6 +14,7 @@
 #        debian-archive.sh [--refresh] SUITE sources            lines for sources.list, read without error
 #        debian-archive.sh [--refresh] SUITE keys               directory of the keys that sign them
 #          --refresh  read the package lists again, which otherwise are read once a day
+# DUALPI2_ARCH is the architecture of the packages, amd64 without it.
 #
 # What is fetched has the version in scripts/packages.lock, if the mirror has that, and the checksum. Otherwise the
 # newest version is fetched and listed in the cache directory, in "unlocked"; with DUALPI2_LOCKED=1 that is an error.
@@ -87,7 +88,9 @@ security=${DUALPI2_SECURITY_MIRROR:-$(machine_sources | awk -v re="$debian_suite
 [ -n "$mirror" ] ||
 	die "no Debian mirror in this machine's apt configuration; name one in DUALPI2_MIRROR and run again"
 
+arch=${DUALPI2_ARCH:-amd64}
 state=$DUALPI2_CACHE/apt/$suite
+[ "$arch" = amd64 ] || state+=-$arch
 mkdir -p "$state"/{lists/partial,archives/partial,trusted,none.d}
 : >>"$state/status"
 
@@ -100,7 +103,7 @@ apt_options=(
 	-o "Dir::Cache=$state" -o "Dir::Etc::sourcelist=$state/sources.list" -o "Dir::Etc::sourceparts=$state/none.d"
 	-o "Dir::Etc::preferences=$state/none" -o "Dir::Etc::preferencesparts=$state/none.d"
 	-o "Dir::Etc::trusted=$state/none" -o "Dir::Etc::trustedparts=$state/trusted"
-	-o APT::Architecture=amd64 -o APT::Architectures=amd64
+	-o "APT::Architecture=$arch" -o "APT::Architectures=$arch"
 	-o APT::Sandbox::User= -o Acquire::Retries=3 -o Acquire::Languages=none
 	-o APT::Get::List-Cleanup=true -o Acquire::Check-Date=true -o Acquire::Check-Valid-Until=true
 )

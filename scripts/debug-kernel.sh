@@ -4,10 +4,11 @@
 # debug-kernel.sh - build a kernel for tests that no stock kernel can do, from Debian's linux-source, and keep it in
 # the cache directory. run-vm.sh --kernel boots it, build-for.sh builds the module for it.
 #
-# usage: debug-kernel.sh [--refresh] debug|plain
+# usage: debug-kernel.sh [--refresh] debug|plain|builtin
 #          debug  user-mode Linux with KASAN, UBSAN, lockdep, kmemleak, fault injection (about 8 minutes to build)
 #          plain  user-mode Linux without them, for long runs and the lab; the in-tree dualpi2 is left in
 #                 KDIR/net/sched/sch_dualpi2.ko, to be loaded by path
+#          builtin  the same with the series of kernel-patches, and their dualpi2 as the default qdisc and no module
 #        --refresh  build it again, from today's source
 #
 # Prints, for eval, what kernel.sh prints of a stock kernel. The configurations are in selftests/debug.
@@ -16,7 +17,7 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-usage='usage: debug-kernel.sh [--refresh] debug|plain'
+usage='usage: debug-kernel.sh [--refresh] debug|plain|builtin'
 refresh=''
 if [ "${1-}" = --refresh ]; then
 	refresh=1
@@ -28,6 +29,7 @@ configs=$DUALPI2_ROOT/selftests/debug
 case $kind in
 debug) parts=(base uml debug) ;;
 plain) parts=(base uml plain) ;;
+builtin) parts=(base uml builtin) ;;
 *) die "unknown kernel '$kind'; $usage" ;;
 esac
 
@@ -37,7 +39,12 @@ mkdir -p "$kernels"
 exec 8>"$kernels/$kind.lock"
 flock 8
 source=$("$DUALPI2_ROOT/scripts/linux-source.sh" ${refresh:+--refresh} 8>&-)
-made_of=$({ cd "$configs" && cat "${parts[@]/%/.config}" "$source/unpacked"; } | cksum)
+series=()
+if [ "$kind" = builtin ]; then
+	"$DUALPI2_ROOT/scripts/kernel-patches/emit.py" --tree "$source" --out "$out.series" 7.2 >&2
+	series=("$out.series"/7.2/dualpi2/000[1-9]-*.patch)
+fi
+made_of=$({ sed "/^From\|^Date:/d" /dev/null "${series[@]}" && cd "$configs" && cat "${parts[@]/%/.config}" "$source/unpacked"; } | cksum)
 if [ -z "$refresh" ] && [ "$(cat "$out/made-of" 2>/dev/null)" = "$made_of" ]; then
 	cat "$out/env"
 	exit 0
@@ -52,6 +59,12 @@ need_mb 4000 "$kernels" "building a kernel"
 say "building the $kind kernel with $(nproc) jobs (4 to 20 minutes, once); log in $out.log"
 rm -rf "$out"
 mkdir -p "$out"
+if [ "$kind" = builtin ]; then
+	# git replaces the files that it changes, so links are enough.
+	cp -al "$source" "$out/tree"
+	source=$out/tree
+	(cd "$source" && GIT_CEILING_DIRECTORIES=$out git apply "${series[@]}")
+fi
 # User-mode Linux lets nobody choose the ticks a second; what is said of a symbol first holds.
 hz=$(cd "$configs" && sed -n 's/^CONFIG_HZ=//p' "${parts[@]/%/.config}")
 sed "${hz:+/^mainmenu/a config HZ\n\tint\n\tdefault $hz}" "$source/Kconfig" >"$out/Kconfig"

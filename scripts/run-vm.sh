@@ -14,7 +14,7 @@ usage() {
 		usage: scripts/run-vm.sh [options] -- COMMAND [ARGS]
 
 		  --kernel X.Y        Debian kernel to boot (default 6.1, or the one installed in DIR); see scripts/kernel.sh.
-		                      debug, plain: user-mode Linux, always in virtual time; see scripts/debug-kernel.sh
+		                      debug, plain, builtin: user-mode Linux, always in virtual time; see scripts/debug-kernel.sh
 		  --root DIR          boot this Debian tree; scripts/root.sh makes one
 		  --virtual-time      one instruction is one nanosecond, idle time passes at once (1 CPU, emulated)
 		  --cpus N            default 1
@@ -93,7 +93,7 @@ done
 }
 uml=''
 case $kernel in
-debug | plain) uml=1 virtual_time='' ;;
+debug | plain | builtin) uml=1 virtual_time='' ;;
 esac
 [ "$cpus" = 1 ] || [ -z "$uml$virtual_time" ] || die "virtual time has one CPU; leave --cpus out"
 [[ $seed =~ ^[0-9]{1,18}$ ]] || die "invalid seed '$seed' in --seed or DUALPI2_SEED; use a number from 0 to 999999999999999999"

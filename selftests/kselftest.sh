@@ -12,6 +12,7 @@
 #                          faults must fail: FAULTS below
 #          KERNEL/tree     net/dualpi2 in the kernel's source tree, by its lib.mk, helpers and tdc.py, with this module
 #          debug           net/dualpi2 as `make install` lays it out, in a Debian root, on the debug kernel in virtual time
+#          builtin         all as on a stock kernel, with the dualpi2 of the series for the kernel tree, in virtual time
 #          plain/in-tree   the same on the plain kernel with the in-tree dualpi2
 #        TARGETS: the directories, default: those of the Makefile
 
@@ -118,6 +119,7 @@ for kernel; do
 		run=("$installed/run_kselftest.sh" -t "$ours:options" -t "$ours:packets.py" -t "$ours:tcp.sh")
 		options=(--memory 1G --root "$(scripts/root.sh bookworm test)")
 		;;
+	builtin) module='' options=(--memory 1G) slow=() ;;
 	*/in-tree) module=$(scripts/in-tree.sh "${kernel%/*}") ;;
 	*/tree)
 		module=$(scripts/build-for.sh "${kernel%/*}" "build/${kernel%/*}")

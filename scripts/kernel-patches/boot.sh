@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # boot.sh - build a small kernel of an applied tree with dualpi2 built in, the default qdisc, and boot it under QEMU:
-# net/dualpi2/options and the storm of namespaces (selftests/fuzz/storm.c) run as its first process. KTAP on stdout.
+# net/dualpi2/options (not on mips) and the storm of namespaces (selftests/fuzz/storm.c) run as its first process. KTAP on
+# stdout.
 #
 # usage: boot.sh KERNEL ARCH...    KERNEL: 6.12, 7.2; ARCH: arm64, arm, mips (32 bit, big-endian)
 #
@@ -31,22 +32,31 @@ declare -A consoles=([arm64]='SERIAL_AMBA_PL011 SERIAL_AMBA_PL011_CONSOLE' [arm]
 	[mips]='SERIAL_8250 SERIAL_8250_CONSOLE')
 declare -A qemu=([arm64]='qemu-system-aarch64 -M virt -cpu cortex-a57 -append console=ttyAMA0'
 	[arm]='qemu-system-arm -M virt -cpu cortex-a15 -append console=ttyAMA0'
-	[mips]='qemu-system-mips -M malta -cpu 24Kf -append console=ttyS0')
+	[mips]='qemu-system-mips -M malta -vga none -cpu 24Kf -append console=ttyS0')
 
-# The programs, static; libmnl from its source, because Debian has none for big-endian MIPS.
+# The programs, static but for net/dualpi2/options, which needs libmnl. Debian has none for big-endian MIPS.
+declare -A debian=([arm64]=arm64 [arm]=armel)
 programs() {
-	local out=$1 prefix=${prefixes[$arch]} mnl=$work/libmnl
-	[ -d "$mnl" ] || "$DUALPI2_ROOT/scripts/debian-archive.sh" --to "$mnl" trixie source libmnl
+	local out=$1 prefix=${prefixes[$arch]} mnl=$work/$arch-libmnl
+	if [ -n "${debian[$arch]-}" ] && [ ! -d "$mnl" ]; then
+		DUALPI2_ARCH=${debian[$arch]} "$DUALPI2_ROOT/scripts/debian-archive.sh" --to "$mnl.deb" trixie download libmnl0 libmnl-dev
+		for deb in "$mnl.deb"/*.deb; do dpkg-deb -x "$deb" "$mnl"; done
+	fi
 	kmake "$tree" "$arch" "$out" headers
 	rm -rf "$out/root"
 	mkdir -p "$out/root/dev"
 	# shellcheck disable=SC2016 # for the other shell
 	in_cross bash -euc '
-		out=$1 cc=$2gcc tree=$3 root=$4 mnl=$(echo $5/libmnl-*/) flags="-static -O2 -Wall -isystem $1/usr/include"
-		$cc $flags -DSTORM="\"$6\"" -o $out/root/init $root/scripts/kernel-patches/init.c
-		$cc $flags -I$mnl/include -o $out/root/options $tree/tools/testing/selftests/net/dualpi2/options.c $mnl/src/{attr,callback,nlmsg,socket}.c
+		out=$1 cc=$2gcc tree=$3 root=$4 mnl=$5 flags="-O2 -Wall -isystem $1/usr/include"
+		$cc $flags -static -DSTORM="\"$6\"" -o $out/root/init $root/scripts/kernel-patches/init.c
+		if [ -d $mnl ]; then
+			$cc $flags -I$mnl/usr/include -o $out/root/options $tree/tools/testing/selftests/net/dualpi2/options.c \
+				$mnl/usr/lib/*/libmnl.so.0
+			mkdir $out/root/lib
+			cp /usr/${2%-}/lib/{ld*.so.?,libc.so.6} $mnl/usr/lib/*/libmnl.so.0 $out/root/lib
+		fi
 		cd $root
-		$cc $flags -std=gnu11 -pthread -Iinclude/uapi -o $out/root/storm selftests/fuzz/{storm,nl,stats}.c selftests/fuzz/storm/*.c -lm
+		$cc $flags -static -std=gnu11 -pthread -Iinclude/uapi -o $out/root/storm selftests/fuzz/{storm,nl,stats}.c selftests/fuzz/storm/*.c -lm -latomic
 		cd $out/root
 		mknod dev/console c 5 1
 		find . | cpio --quiet -o -H newc >../initramfs' - "$out" "$prefix" "$tree" "$DUALPI2_ROOT" "$mnl" "$namespaces"
@@ -55,7 +65,7 @@ build() {
 	local options
 	# shellcheck disable=SC2086 # words
 	mapfile -t options < <(printf 'CONFIG_%s=y\n' "${names[@]}" ${consoles[$arch]})
-	configure "$tree" "$arch" boot "${objects[@]}" "${options[@]}"
+	configure "$tree" "$arch" boot "${objects[@]}" "${options[@]}" CONFIG_PANIC_TIMEOUT=-1
 	kmake "$tree" "$arch" "$out" "$(basename "${images[$arch]}")"
 	programs "$out"
 }

@@ -57,7 +57,10 @@ int main(void)
 	uname(&self);
 	printf("# %s %s\nKTAP version 1\n1..3\n", self.release, self.machine);
 	result(is_default(), "dualpi2_is_the_default_qdisc");
-	result(run(options) == 0, "kselftest_options_of_the_builtin_dualpi2");
+	if (access(options[0], X_OK))
+		printf("ok %d - kselftest_options_of_the_builtin_dualpi2 # SKIP no libmnl\n", ++number);
+	else
+		result(run(options) == 0, "kselftest_options_of_the_builtin_dualpi2");
 	result(run(storm) == 0, "counters_hold_while_namespaces_with_traffic_end");
 	puts("# end");
 	fflush(stdout);

@@ -40,7 +40,7 @@ complete() {
 	grep -q 'net/dualpi2' "$tree/tools/testing/selftests/Makefile"
 	grep -q 'dualpi2-ext-attrs' "$tree/Documentation/netlink/specs/tc.yaml"
 }
-checkpatch() { (cd "$tree" && perl scripts/checkpatch.pl --strict --no-summary -q "$series"/*/0*.patch); }
+checkpatch() { (cd "$tree" && perl scripts/checkpatch.pl --strict --no-summary -q "$series"/*/000[1-9]-*.patch); }
 # The tree's tools read the specification by its schema; from 7.0 on they make C of it, which compiles.
 specification() {
 	local ynl=$tree/tools/net/ynl cli
