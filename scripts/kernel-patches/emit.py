@@ -97,7 +97,9 @@ def before(text, anchor, addition):
 def alloc_obj(args):
     """kzalloc(sizeof(*p), flags) as kzalloc_obj(*p, flags), whose default is GFP_KERNEL; others as they are."""
     size = re.fullmatch(r"sizeof\((\*.*)\)", args[0])
-    return ("kzalloc_obj", [size[1]] + [flags for flags in args[1:] if flags != "GFP_KERNEL"]) if size else ("kzalloc", args)
+    if not size:
+        return "kzalloc", args
+    return "kzalloc_obj", [size[1], *(flags for flags in args[1:] if flags != "GFP_KERNEL")]
 
 
 class Sources:

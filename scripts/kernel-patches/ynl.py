@@ -76,10 +76,11 @@ class Header:
         """The members of a struct as rows; reserved ones as padding."""
         rows = []
         for kind, name, count, comment in self.structs[struct]:
+            length = int(kind[1:]) // 8 * int(count or 1)
             if name.startswith(("reserved", "pad")):
-                rows.append(row(dashed(name), type="pad", len=int(kind[1:]) // 8 * int(count or 1)))
+                rows.append(row(dashed(name), type="pad", len=length))
             elif count:
-                rows.append(row(dashed(name), type="binary", len=int(kind[1:]) // 8 * int(count), doc=comments(comment)))
+                rows.append(row(dashed(name), type="binary", len=length, doc=comments(comment)))
             else:
                 rows.append(row(dashed(name), type=kind, doc=comments(comment)))
         return "".join(rows)

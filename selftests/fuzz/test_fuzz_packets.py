@@ -179,8 +179,8 @@ def scoring_rule(ip, codepoint, verdict):
 
 
 def fuzz_marks(way, total, name=None, rule=marking_rule, wait=0, **knobs):
-    """Statistics of a dualpi2 through which this many frames went, each marked as the rule says. With wait, they come to
-    an L4S queue that has been there for so many seconds.
+    """Statistics of a dualpi2 through which this many frames went, each marked as the rule says. With wait, the L4S
+    queue has been there for so many seconds when they come.
     """
     counts = {"same": 0, "marked": 0, "lost": 0, "wrong": 0}
     mutator = Mutator(name or way)
@@ -206,7 +206,8 @@ def fuzz_marks(way, total, name=None, rule=marking_rule, wait=0, **knobs):
             sent = {n: item[1] for n, item in load.sent.items() if n > begin}
             for number in range(1, begin + 1):
                 frame = load.sent[number][1]
-                first += [frames.judge(frame, one, outermost_ip(frame)) for one in got.pop(number, [])].count("marked")
+                ip = outermost_ip(frame)
+                first += [frames.judge(frame, came, ip) for came in got.pop(number, [])].count("marked")
             if way == "ring":
                 for slot, item in enumerate(load.sent.values()):
                     expect_equal(injector.content(slot, len(item[1])), item[1], "the sender's pages")
