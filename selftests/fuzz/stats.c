@@ -143,7 +143,6 @@ static void check_qdisc(const struct stats *st, const struct tc_dualpi2_overload
 	SAME(st->x.packets_in_c, enqueued(c), "packets_in_c");
 	SAME(st->x.packets_in_l, enqueued(l), "packets_in_l");
 	SAME(st->x.step_marks, (uint32_t)l->marked_native, "step_marks");
-	SAME(c->marked_native, 0, "native marks in the Classic queue");
 	SAME(DROPPED(l, early), 0, "early drops in the L4S queue");
 	AT_MOST(st->x.memory_used, st->x.max_memory_used, "memory used, most ever");
 	SAME(!st->x.memory_used, !st->queued, "no memory, no packets");
@@ -157,7 +156,7 @@ void stats_read(struct stats *st, const uint8_t *attrs, int len, int only_queue)
 {
 	static const int types[QUEUES] = { TCA_DUALPI2_STATS_C, TCA_DUALPI2_STATS_L };
 	const int head = sizeof(st->x) + sizeof(st->gap) + sizeof(st->e);
-	const uint8_t *stats = find(attrs, len, TCA_STATS2, &len), *basic, *queue, *app;
+	const uint8_t *stats = find(attrs, len, TCA_STATS2, &len), *basic, *queue, *app, *protection;
 	struct tc_dualpi2_overload overload;
 	int size, n;
 
@@ -189,6 +188,10 @@ void stats_read(struct stats *st, const uint8_t *attrs, int len, int only_queue)
 		take(app, len, TCA_DUALPI2_STATS_OVERLOAD, &overload, sizeof(overload), "struct tc_dualpi2_overload");
 		take(app, len, TCA_DUALPI2_STATS_LINK, &st->link, sizeof(st->link), "struct tc_dualpi2_link");
 		check_qdisc(st, &overload);
+		/* What was redirected may be marked there. It may have been before protection was turned off. */
+		protection = find(app, len, TCA_DUALPI2_STATS_QPROTECT, &size);
+		if (protection)
+			AT_MOST(st->c[QUEUE_C].marked_native, get64(protection), "native marks in C, redirected packets");
 	} else if (find(app, len, TCA_DUALPI2_STATS_OVERLOAD, &size) || find(app, len, TCA_DUALPI2_STATS_LINK, &size)) {
 		fault("a class with more than its queue");
 	}
