@@ -105,8 +105,9 @@ def prague_timeout_while_marks_are_answered_halves_the_window():
             note(f"cwnd {before['cwnd']}, then {info['cwnd']}, ssthresh {info['ssthresh']}")
             run("nft delete table inet hole", net.rtr)
             expect(info["cwnd"] < 5, f"it timed out: cwnd is {info['cwnd']}")
-            # Half the window, rounded up, and one packet.
-            expect(info["ssthresh"] <= before["cwnd"] / 2 + 2,
+            # Half the window, rounded up, and one packet. It may be the window from before the last mark, which took
+            # one packet of it or two: with two marks a round trip, of 36 packets, alpha is 1 / 18.
+            expect(info["ssthresh"] <= (before["cwnd"] + 2) / 2 + 2,
                    f"ssthresh is {info['ssthresh']}, cwnd was {before['cwnd']}")
             pump(5.003, flow)
         expect(rates(2, flow)[0] > 10, "it goes on")
