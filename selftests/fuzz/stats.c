@@ -188,13 +188,17 @@ void stats_read(struct stats *st, const uint8_t *attrs, int len, int only_queue)
 		take(app, len, TCA_DUALPI2_STATS_OVERLOAD, &overload, sizeof(overload), "struct tc_dualpi2_overload");
 		take(app, len, TCA_DUALPI2_STATS_LINK, &st->link, sizeof(st->link), "struct tc_dualpi2_link");
 		check_qdisc(st, &overload);
-		/* What was redirected may be marked there. It may have been before protection was turned off. */
 		protection = find(app, len, TCA_DUALPI2_STATS_QPROTECT, &size);
 		if (protection)
 			AT_MOST(st->c[QUEUE_C].marked_native, get64(protection), "native marks in C, redirected packets");
 	} else if (find(app, len, TCA_DUALPI2_STATS_OVERLOAD, &size) || find(app, len, TCA_DUALPI2_STATS_LINK, &size)) {
 		fault("a class with more than its queue");
 	}
+}
+
+void stats_check_unprotected(const struct stats *st)
+{
+	SAME(st->c[QUEUE_C].marked_native, 0, "native marks in the Classic queue");
 }
 
 void stats_check_core(const struct stats *st, bool may_bypass)

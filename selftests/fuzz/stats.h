@@ -49,6 +49,9 @@ struct stats {
  */
 void stats_read(struct stats *st, const uint8_t *attrs, int len, int only_queue);
 
+/* Of a qdisc that never had queue protection, which redirects packets and marks them there. */
+void stats_check_unprotected(const struct stats *st);
+
 /*
  * And with what the core counts, if nothing happened in between. may_bypass: packets may have gone past the qdisc,
  * which are in the core's counters alone.

@@ -158,6 +158,8 @@ static void check_leaf(struct nl *nl, bool alone)
 	leaf_get(nl, &st);
 	most = offered;
 	checks++;
+	/* No request turns it on. */
+	stats_check_unprotected(&st);
 	/* One packet may always wait. */
 	if (st.queued > 1)
 		AT_MOST(st.x.memory_used, st.x.memory_limit, "memory, limit of memory");

@@ -50,6 +50,8 @@ static void check_statistics(struct slot *s, const uint8_t *attrs, int len)
 	}
 	/* A parent passes each packet through it; mq is no such parent. */
 	stats_check_core(&st, s->state != DUALPI2 || (s->was_bypass && (s->up < 0 || s->dev == D_MQ)));
+	if (s->state == DUALPI2 && !s->was_qprotect)
+		stats_check_unprotected(&st);
 	if (s->state == DUALPI2)
 		check_fit(s, &st);
 }

@@ -73,6 +73,7 @@ struct slot {
 	int n_mtus;		/* 0: too many of them */
 	bool trimmed;		/* nothing came in since the last change */
 	bool was_bypass;	/* DUALPI2: now or earlier */
+	bool was_qprotect;
 	uint32_t dump;		/* the last dump that showed it, and then: */
 	uint32_t qlen, backlog;
 	uint8_t nest[QUEUES][1280];	/* DUALPI2: statistics of C and L */

@@ -380,6 +380,7 @@ static void new_options(struct slot *s, const struct config *cfg, const struct d
 {
 	s->cfg = *cfg;
 	s->was_bypass |= cfg->v[O_BYPASS];
+	s->was_qprotect |= !!cfg->v[O_QPROTECT];
 	s->mtus[0] = dev->mtu;
 	s->n_mtus = 1;
 	s->trimmed = true;
@@ -441,6 +442,7 @@ static void model_newqdisc(struct tc_msg *msg, uint16_t flags, int error, const 
 		target->state = msg->kind && !strcmp(msg->kind, "dualpi2") ? DUALPI2 : OTHER;
 		strcpy(target->kind, msg->name);
 		target->was_bypass = false;
+		target->was_qprotect = false;
 		if (target->state == OTHER)
 			return;
 	}
