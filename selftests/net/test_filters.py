@@ -205,7 +205,8 @@ def filter_bpf_every_verdict_counted_once():
 def filter_added_and_deleted_under_traffic_accounts_agree():
     """60 times, with packets queued, then dualpi2 goes with its filters in place."""
     filters = [text for text, _ in VERDICTS.values() if "reclassify" not in text]
-    with Bed("2mbit", target=4294967, alpha=1, beta=1) as bed:
+    # No signal: the AQM may drop a Not-ECT packet that a filter sends to the L4S queue.
+    with Bed("2mbit", target=4294967, alpha=1, beta=1, step_thresh_us=4294967) as bed:
         offered = stolen = 0
         for n in range(60):
             offered += bed.send(count=1)
@@ -224,8 +225,7 @@ def filter_added_and_deleted_under_traffic_accounts_agree():
         time.sleep(5)
         st = bed.stats()
         lib.check_identities(st)
-        # By filters, and perhaps by the AQM a Not-ECT packet that a filter sent to the L4S queue.
-        expect_equal(st["packets"] + st["drops"] + stolen, offered, "sent, dropped, stolen, against offered")
+        expect_equal(st["packets"] + st["filter_dropped"] + stolen, offered, "sent, dropped, stolen, against offered")
         for _ in range(5):
             bed.send(count=5)
             for n in range(4):
