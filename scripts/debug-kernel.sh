@@ -42,7 +42,7 @@ source=$("$DUALPI2_ROOT/scripts/linux-source.sh" ${refresh:+--refresh} 8>&-)
 series=()
 if [ "$kind" = builtin ]; then
 	"$DUALPI2_ROOT/scripts/kernel-patches/emit.py" --tree "$source" --out "$out.series" 7.2 >&2
-	series=("$out.series"/7.2/dualpi2/000[1-9]-*.patch)
+	mapfile -t series < <(find "$out.series/7.2/dualpi2" -name '0*.patch' ! -name '0000-*' | sort)
 fi
 made_of=$({ sed "/^From\|^Date:/d" /dev/null "${series[@]}" && cd "$configs" && cat "${parts[@]/%/.config}" "$source/unpacked"; } | cksum)
 if [ -z "$refresh" ] && [ "$(cat "$out/made-of" 2>/dev/null)" = "$made_of" ]; then

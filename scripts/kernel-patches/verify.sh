@@ -40,7 +40,9 @@ complete() {
 	grep -q 'net/dualpi2' "$tree/tools/testing/selftests/Makefile"
 	grep -q 'dualpi2-ext-attrs' "$tree/Documentation/netlink/specs/tc.yaml"
 }
-checkpatch() { (cd "$tree" && perl scripts/checkpatch.pl --strict --no-summary -q "$series"/*/000[1-9]-*.patch); }
+checkpatch() {
+	(cd "$tree" && find "$series" -name '0*.patch' ! -name '0000-*' -exec perl scripts/checkpatch.pl --strict --no-summary -q {} +)
+}
 # The tree's tools read the specification by its schema; from 7.0 on they make C of it, which compiles.
 specification() {
 	local ynl=$tree/tools/net/ynl cli

@@ -160,15 +160,15 @@ def users():
 
 
 def version():
-    """The version of this project's dualpi2, which begins with 2; None of an in-tree one, which has 1.0 or none. In a
-    kernel's own tree ours has none either, but its family of messages.
+    """The version of this project's dualpi2, which begins with 2; None of an in-tree one, which has 1.0 or none. As
+    part of a kernel tree ours has none either, but its family of messages.
     """
     try:
         with open(f"{MODULE}/version", encoding="ascii") as file:
             found = file.read().strip()
     except FileNotFoundError:
         with Socket(None, NETLINK_GENERIC) as sock:
-            return "without a version" if genl_family(sock, "dualpi2")[0] else None
+            return "(built in)" if genl_family(sock, "dualpi2")[0] else None
     return found if int(found.split(".")[0]) >= 2 else None
 
 

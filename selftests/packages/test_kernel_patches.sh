@@ -21,7 +21,9 @@ written() {
 	"$DUALPI2_ROOT/scripts/kernel-patches/emit.py" --tree "$source" --out "$work/series" 7.2
 	[ -d "$work/series/7.2/dualpi2" ] && [ -d "$work/series/7.2/prague" ]
 }
-checked() { (cd "$source" && perl scripts/checkpatch.pl --strict --no-summary -q "$work"/series/7.2/*/000[1-9]-*.patch); }
+checked() {
+	(cd "$source" && find "$work/series" -name '0*.patch' ! -name '0000-*' -exec perl scripts/checkpatch.pl --strict --no-summary -q {} +)
+}
 # The specification with the patch, read with Debian's YAML.
 consistent() {
 	mkdir -p "$work/tree/Documentation/netlink"

@@ -339,8 +339,8 @@ struct tc_dualpi2_qprotect {
 };
 
 /* A flow with a score.  Addresses, ports and protocol are zero with
- * TC_DUALPI2_QPROTECT_MODE_HASH, in the shared bucket and before the flow's first redirected
- * packet.
+ * TC_DUALPI2_QPROTECT_MODE_HASH, in the shared bucket and before the flow's first
+ * redirected packet.
  */
 struct tc_dualpi2_qprotect_flow {
 	__u32 hash;		/* constant while the flow has a score; 0: flows in
