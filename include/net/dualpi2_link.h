@@ -79,6 +79,20 @@ static inline u64 dualpi2_bytes_ns(u64 ns_per_byte_q20, u64 bytes)
 }
 
 /**
+ * dualpi2_time_q20() - serialization time of a packet, and a fraction carried over
+ * @ns_per_byte_q20: from dualpi2_ns_per_byte_q20()
+ * @bytes: length on the link; at most DUALPI2_LINK_BYTES_MAX counts
+ * @frac_q20: what the packets before have left, below 2^20
+ *
+ * Return: nanoseconds times 2^20, below 2^62.
+ */
+static inline u64 dualpi2_time_q20(u64 ns_per_byte_q20, u64 bytes, u32 frac_q20)
+{
+	return min_t(u64, bytes, DUALPI2_LINK_BYTES_MAX) * ns_per_byte_q20 +
+	       frac_q20;
+}
+
+/**
  * dualpi2_ns_bytes() - bytes that the link sends in @ns
  * @ns_per_byte_q20: not 0
  * @ns: below 2^44

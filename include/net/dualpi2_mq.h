@@ -236,7 +236,7 @@ static inline s64 dualpi2_mq_c_time(const struct dualpi2_mq_clock *clock,
  * dualpi2_mq_cost() - link time charged for a packet
  * @p: parameters, with a rate
  * @q: the queue
- * @bytes: length on the link; at most DUALPI2_LINK_BYTES_MAX counts
+ * @bytes: length on the link, see dualpi2_time_q20()
  * @repaid_ns: result: part of it that is for dropped packets
  * @frac_q20: result: fraction of a nanosecond that is carried over
  *
@@ -249,8 +249,8 @@ static inline u64 dualpi2_mq_cost(const struct dualpi2_mq_params *p,
 				  const struct dualpi2_mq_queue *q, u64 bytes,
 				  u64 *repaid_ns, u32 *frac_q20)
 {
-	u64 time_q20 = min_t(u64, bytes, DUALPI2_LINK_BYTES_MAX) *
-		       p->ns_per_byte_q20 + q->frac_q20;
+	u64 time_q20 = dualpi2_time_q20(p->ns_per_byte_q20, bytes,
+					q->frac_q20);
 	u64 own_ns = time_q20 >> 20;
 
 	*frac_q20 = time_q20 & ((1U << 20) - 1);

@@ -82,7 +82,7 @@ static inline void dualpi2_clock_start(const struct dualpi2_link *link,
  * dualpi2_clock_send() - charge a packet that leaves
  * @link: the link, with a shaper
  * @c: state
- * @bytes: length on the link; at most DUALPI2_LINK_BYTES_MAX counts
+ * @bytes: length on the link, see dualpi2_time_q20()
  * @now_ns: time
  *
  * In ingress mode, the link time of dropped packets is charged to later packets, at most
@@ -93,8 +93,8 @@ static inline void dualpi2_clock_send(const struct dualpi2_link *link,
 				      struct dualpi2_clock *c, u64 bytes,
 				      u64 now_ns)
 {
-	u64 time_q20 = min_t(u64, bytes, DUALPI2_LINK_BYTES_MAX) *
-		       link->ns_per_byte_q20 + c->frac_q20;
+	u64 time_q20 = dualpi2_time_q20(link->ns_per_byte_q20, bytes,
+					c->frac_q20);
 	u64 own_ns = time_q20 >> 20, paid_ns;
 
 	c->frac_q20 = time_q20 & ((1U << 20) - 1);
