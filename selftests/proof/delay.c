@@ -123,3 +123,26 @@ void prove_burst_tolerance_is_bounded(void)
 	prove(b.burst_ns <= max_ns);
 	prove(b.mean_ns <= 1U << 28);
 }
+
+void prove_merged_histograms_add_up(void)
+{
+	struct dualpi2_hist to_hist, from_hist;
+	struct dualpi2_delay to, from;
+	u64 beyond, not_shown, sum, max_ns;
+	u32 i;
+
+	to.hist = &to_hist;
+	from.hist = &from_hist;
+	assume(i < DUALPI2_HIST_BUCKETS);
+	for (u32 j = 0; j < DUALPI2_HIST_BUCKETS; j++)
+		assume(to_hist.high[j] < 1 << 15 && from_hist.high[j] < 1 << 15);
+	assume(to.beyond <= NOW_MAX && from.beyond <= NOW_MAX && to.not_shown <= NOW_MAX && from.not_shown <= NOW_MAX);
+	assume(to.sum_ns <= NOW_MAX && from.sum_ns <= NOW_MAX);
+	beyond = to.beyond + from.beyond;
+	not_shown = to.not_shown + from.not_shown;
+	max_ns = to.max_ns > from.max_ns ? to.max_ns : from.max_ns;
+	sum = dualpi2_delay_bucket(&to, i) + dualpi2_delay_bucket(&from, i);
+	dualpi2_delay_merge(&to, &from);
+	prove(dualpi2_delay_bucket(&to, i) == sum);
+	prove(to.beyond == beyond && to.not_shown == not_shown && to.max_ns == max_ns);
+}

@@ -139,3 +139,50 @@ void prove_no_signal_is_a_pass(void)
 				sojourn_ns));
 	prove(dualpi2_verdict(&p, &v, &pkt) == DUALPI2_PASS);
 }
+
+/* The DSCP moves packets that ECN leaves in the Classic queue, and only those. */
+void prove_nqb_is_for_classic_packets(void)
+{
+	struct dualpi2_config cfg = any_config();
+	enum dualpi2_ecn ecn;
+	u32 dscp;
+
+	assume(IN_RANGE(ecn, 0, 3) && dscp < 64);
+	if (dualpi2_is_nqb(&cfg, ecn, dscp))
+		prove(dualpi2_queue_of_ecn(&cfg, ecn) == DUALPI2_QUEUE_C && ecn != DUALPI2_ECN_ECT1 &&
+		      ecn != DUALPI2_ECN_CE);
+}
+
+/* More backlog never makes it low, nor fewer L4S packets the native marker able to mark. */
+void prove_conditions_of_marks_are_monotonic(void)
+{
+	struct dualpi2_params p = any_params();
+	u64 bytes, more_bytes;
+	u32 mtu_bytes, pkts, more_pkts;
+
+	assume(bytes <= more_bytes && pkts <= more_pkts);
+	prove(!dualpi2_is_low(more_bytes, mtu_bytes) || dualpi2_is_low(bytes, mtu_bytes));
+	prove(!dualpi2_native_ok(&p, pkts) || dualpi2_native_ok(&p, more_pkts));
+	prove(!dualpi2_native_ok(&p, 1));
+}
+
+/* A packet is treated as its queue's; one that cannot be marked is not, and CE is never dropped as Classic. */
+void prove_profile_fits_queue_and_codepoint(void)
+{
+	struct dualpi2_config cfg = any_config();
+	enum dualpi2_profile profile;
+	enum dualpi2_queue queue;
+	enum dualpi2_ecn ecn;
+	bool unmarked;
+
+	assume(unmarked == 0 || unmarked == 1);
+	assume(IN_RANGE(ecn, 0, 3) && (queue == DUALPI2_QUEUE_C || queue == DUALPI2_QUEUE_L));
+	profile = dualpi2_profile(&cfg, queue, ecn, unmarked);
+	prove((profile <= DUALPI2_C_SCALABLE) == (queue == DUALPI2_QUEUE_C));
+	if (ecn == DUALPI2_ECN_NOT_ECT)
+		prove(profile == DUALPI2_C_DROP || profile == DUALPI2_L_DROP || profile == DUALPI2_L_UNMARKED);
+	if (ecn == DUALPI2_ECN_CE)
+		prove(profile != DUALPI2_C_DROP && profile != DUALPI2_L_DROP);
+	if (cfg.l4s && ecn == DUALPI2_ECN_ECT1 && !unmarked)
+		prove(profile == DUALPI2_C_SCALABLE || profile == DUALPI2_L_SCALABLE);
+}

@@ -115,3 +115,184 @@ void prove_mq_reset_settles(void)
 	prove(clock.c_next_ns.counter == before.c_next_ns.counter);
 	prove(!q.c_waits && !q.c_credit_ns && !q.l_credit_ns && !q.l_owed_ns && !q.l_unsummed_ns);
 }
+
+/* What the proofs of these functions allow; the same result for the same packet. */
+u64 __CPROVER_uninterpreted_own_ns(u64 bytes, u32 frac_q20);
+
+#define OWN_MAX_NS	((1ULL << 42) + 1)
+
+u64 any_cost(const struct dualpi2_mq_params *p, const struct dualpi2_mq_queue *q, u64 bytes, u64 *repaid_ns, u32 *frac_q20)
+{
+	u64 own_ns = __CPROVER_uninterpreted_own_ns(bytes, q->frac_q20);
+	u32 frac;
+
+	prove(q->frac_q20 < 1U << 20);
+	assume(own_ns <= OWN_MAX_NS && frac < 1U << 20);
+	*frac_q20 = frac;
+	*repaid_ns = q->drop_ns < own_ns / 2 ? q->drop_ns : own_ns / 2;
+	return own_ns + *repaid_ns;
+}
+
+/* a * b / 2^shift with b >= 2^shift, at most 100 times that. */
+u64 any_stretch(u64 a, u32 b, unsigned int shift)
+{
+	u64 result;
+
+	prove(shift == 24 && IN_RANGE(b, 1 << 24, 100 << 24));
+	assume(result >= a && (u128)result <= (u128)a * 100);
+	return result;
+}
+
+u64 any_part(u64 a, u32 b, u32 c)
+{
+	u64 result;
+
+	prove(c && b <= c);
+	assume(result <= a);
+	return result;
+}
+
+u64 any_ticket(const struct dualpi2_mq_params *p, u32 backlog_bytes, u32 all_bytes)
+{
+	u64 ticket_ns;
+
+	assume(ticket_ns <= p->horizon_ns);
+	return ticket_ns;
+}
+
+void prove_mq_cost_is_bounded(void)
+{
+	struct dualpi2_mq_params p = any_mq_params();
+	struct dualpi2_mq_queue q = any_queue(&p);
+	u64 bytes, repaid_ns, cost_ns;
+	u32 frac_q20;
+
+	cost_ns = dualpi2_mq_cost(&p, &q, bytes, &repaid_ns, &frac_q20);
+	prove(frac_q20 < 1U << 20 && repaid_ns <= q.drop_ns);
+	prove(cost_ns - repaid_ns <= OWN_MAX_NS && repaid_ns <= (cost_ns - repaid_ns) / 2);
+}
+
+/* proof: mul_u64_u32_div:any_part dualpi2_bytes_ns:any_bytes_ns */
+void prove_mq_ticket_is_bounded(void)
+{
+	struct dualpi2_mq_params p = any_mq_params();
+	u32 backlog_bytes, all_bytes;
+
+	prove(dualpi2_mq_c_ticket_ns(&p, backlog_bytes, all_bytes) <= p.horizon_ns);
+}
+
+/* An L4S packet leaves within a ticket that has begun, or as a debt within its limit. */
+/* proof: once dualpi2_mq_cost:any_cost dualpi2_bytes_ns:any_bytes_ns mul_u64_u32_shr:any_stretch */
+void prove_mq_l4s_packet_is_paid(void)
+{
+	struct dualpi2_mq_params p = any_mq_params();
+	struct dualpi2_mq_clock clock = any_clock(), before = clock;
+	struct dualpi2_mq_queue q = any_queue(&p);
+	u64 now_ns, wake_ns = 0, used_ns = q.l_unsummed_ns;
+	u32 bytes, backlog_bytes;
+
+	assume(now_ns <= NOW_MAX / 4);
+	if (dualpi2_mq_l_ready(&p, &clock, &q, bytes, backlog_bytes, now_ns, &wake_ns)) {
+		prove(!wake_ns);
+		prove(q.l_open || q.l_owed_ns < p.debt_max_ns || !q.l_credit_ns);
+		dualpi2_mq_l_sent(&p, &clock, &q, bytes);
+	} else {
+		prove(wake_ns > now_ns && !q.l_open);
+		prove(clock.l_next_ns.counter > before.l_next_ns.counter || q.l_start_ns > (s64)now_ns);
+	}
+	prove(queue_holds(&p, &q));
+	prove(clock.l_next_ns.counter >= before.l_next_ns.counter);
+	prove(clock.l_used_ns.counter >= before.l_used_ns.counter);
+	prove(clock.c_next_ns.counter == before.c_next_ns.counter);
+}
+
+/* A Classic packet leaves within a ticket that has begun, never as a debt. */
+/* proof: once dualpi2_mq_cost:any_cost dualpi2_mq_c_ticket_ns:any_ticket */
+void prove_mq_classic_packet_is_paid(void)
+{
+	struct dualpi2_mq_params p = any_mq_params();
+	struct dualpi2_mq_clock clock = any_clock(), before = clock;
+	struct dualpi2_mq_queue q = any_queue(&p), was = q;
+	struct dualpi2_mq_sum sum;
+	u64 now_ns, wake_ns = 0, credit_ns;
+	u32 bytes, backlog_bytes;
+
+	assume(now_ns <= NOW_MAX / 4);
+	if (dualpi2_mq_c_ready(&p, &clock, &sum, &q, bytes, backlog_bytes, now_ns, &wake_ns)) {
+		prove(!wake_ns && q.c_open);
+		credit_ns = q.c_credit_ns;
+		dualpi2_mq_c_sent(&p, &q, bytes);
+		prove(q.c_credit_ns <= credit_ns);
+	} else {
+		prove(wake_ns > now_ns && !q.c_open);
+	}
+	prove(queue_holds(&p, &q));
+	/* What it may send grew by what the hand moved over. */
+	prove(clock.c_next_ns.counter >= before.c_next_ns.counter);
+	prove(clock.l_next_ns.counter == before.l_next_ns.counter);
+	prove(clock.l_used_ns.counter == before.l_used_ns.counter);
+}
+
+/* Each queue with a Classic backlog counts once. */
+void prove_mq_waiting_queues_are_counted(void)
+{
+	struct dualpi2_mq_params p = any_mq_params();
+	struct dualpi2_mq_clock clock = any_clock(), before = clock;
+	struct dualpi2_mq_queue q = any_queue(&p), was = q;
+
+	assume(!q.c_waits || clock.c_waiting.counter);
+	dualpi2_mq_c_begin(&clock, &q);
+	prove(q.c_waits && clock.c_waiting.counter == before.c_waiting.counter + !was.c_waits);
+	dualpi2_mq_c_empty(&clock, &q);
+	prove(!q.c_waits && clock.c_waiting.counter == before.c_waiting.counter - was.c_waits);
+	prove(!q.c_credit_ns && !q.c_open && !q.c_busy);
+	dualpi2_mq_l_empty(&q);
+	prove(!q.l_credit_ns && !q.l_open && queue_holds(&p, &q));
+}
+
+void prove_mq_drops_are_charged_up_to_a_limit(void)
+{
+	struct dualpi2_mq_params p = any_mq_params();
+	struct dualpi2_mq_queue q = any_queue(&p), was = q;
+	u64 bytes;
+
+	dualpi2_mq_drop(&p, &q, bytes);
+	prove(queue_holds(&p, &q));
+	prove(p.ingress ? q.drop_ns >= was.drop_ns : q.drop_ns == was.drop_ns);
+}
+
+/* One caller in each ms looks. */
+void prove_mq_looks_are_apart(void)
+{
+	struct dualpi2_mq_sum sum;
+	u64 now_ns, c_bytes;
+	s64 due_ns = sum.due_ns.counter;
+
+	assume(now_ns <= NOW_MAX);
+	if (dualpi2_mq_scan_due(&sum, now_ns)) {
+		prove(due_ns <= (s64)now_ns && sum.due_ns.counter == (s64)now_ns + DUALPI2_MQ_SCAN_NS);
+		prove(!dualpi2_mq_scan_due(&sum, now_ns));
+		dualpi2_mq_scanned(&sum, c_bytes);
+		prove(sum.c_bytes == (c_bytes < U32_MAX ? c_bytes : U32_MAX));
+	} else {
+		prove(sum.due_ns.counter == due_ns && due_ns > (s64)now_ns);
+	}
+}
+
+/* After a change of the rate time has skipped so far that either hand is at most one packet ahead of it, and no further. */
+/* proof: long */
+void prove_mq_change_of_rate_waits_for_one_packet(void)
+{
+	struct dualpi2_mq_params p = any_mq_params();
+	struct dualpi2_mq_clock clock = any_clock();
+	s64 l_ahead_ns, c_ahead_ns, before_ns = clock.skipped_ns.counter, skip_ns, mtu_ns = p.mtu_ns;
+	u64 now_ns;
+
+	assume(now_ns <= NOW_MAX / 4);
+	l_ahead_ns = clock.l_next_ns.counter - dualpi2_mq_time(&clock, now_ns);
+	c_ahead_ns = clock.c_next_ns.counter - dualpi2_mq_c_time(&clock, now_ns);
+	assume(skip_ns >= 0 && skip_ns >= l_ahead_ns - mtu_ns && skip_ns >= c_ahead_ns - mtu_ns);
+	assume(!skip_ns || skip_ns == l_ahead_ns - mtu_ns || skip_ns == c_ahead_ns - mtu_ns);
+	dualpi2_mq_clock_change(&p, &clock, now_ns);
+	prove(clock.skipped_ns.counter == before_ns + skip_ns);
+}

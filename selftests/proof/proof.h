@@ -165,4 +165,15 @@ static inline struct dualpi2_packet any_packet(void)
 	return pkt;
 }
 
+/* What stands for dualpi2_bytes_ns() where a multiplier is too much: any time, but always the same. */
+u64 __CPROVER_uninterpreted_bytes_ns(u64 ns_per_byte_q20, u64 bytes);
+
+u64 any_bytes_ns(u64 ns_per_byte_q20, u64 bytes)
+{
+	u64 ns = __CPROVER_uninterpreted_bytes_ns(ns_per_byte_q20, bytes);
+
+	assume(ns < 1ULL << 54);
+	return ns;
+}
+
 #endif /* _DUALPI2_PROOF_H */

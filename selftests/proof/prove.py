@@ -6,7 +6,9 @@ Each proof holds for all inputs that it does not exclude. Besides its own claims
 overflows, loses bits in a conversion, divides by zero, shifts too far or leaves an array. The algorithm's headers are
 those of the module, unmodified. A comment '/* proof: WORDS */' before a proof says: long (only with --long), a solver
 (cvc5, z3) where the default one takes too long, 64 (not proved on 32 bit), once (it is shown that no loop is repeated,
-which CBMC does not find out by itself).
+which CBMC does not find out by itself), modulo (unsigned numbers may overflow on purpose), FUNCTION:CONTRACT (calls of
+FUNCTION are replaced by calls of CONTRACT, a function of the proofs with any result that the function's own proof allows).
+Each function of the headers must be in a proof.
 
 scripts/proof.sh runs this program in a Debian tree that has CBMC.
 """
@@ -15,6 +17,7 @@ import concurrent.futures
 import glob
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -26,7 +29,7 @@ import typing
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-CHECKS = ["--unwinding-assertions", "--unsigned-overflow-check", "--conversion-check", "--pointer-overflow-check"]
+CHECKS = ["--unwinding-assertions", "--conversion-check", "--pointer-overflow-check"]
 BITS = {"64": [], "32": ["-m32"]}
 # Bits are lost on purpose: what the expression must contain, and why.
 WANTED = {
@@ -42,6 +45,7 @@ WANTED = {
     "low[(signed int)bucket] + 1": "carries over to high[]",
     "high[(signed long int)bucket] + 1": "2^48 packets take nine years",
     "high[(signed int)bucket] + 1": "2^48 packets take nine years",
+    "(u32)count": "the lower half of a bucket; the upper half takes the rest",
     "ramp->min_ns) * ramp->slope": "below 2^48 in the ramp: the slope is 2^48 divided by its width",
 }
 
@@ -72,23 +76,55 @@ def build(proof, bits, headers, where):
     """The program of a proof's file, as CBMC reads it."""
     out = os.path.join(where, f"{proof.name}.{bits}.goto")
     subprocess.run(["goto-cc", *BITS[bits], "-std=gnu11", f"-I{ROOT}/selftests/unit/include", f"-I{headers}",
-                    f"-I{HERE}", "-o", out, proof.file], check=True)
+                    f"-I{ROOT}/include", f"-I{HERE}", "-o", out, proof.file], check=True)
     return out
+
+
+def with_contracts(proof, program):
+    """The program with its calls replaced as the proof says."""
+    calls = [word for word in proof.words if ":" in word]
+    if not calls:
+        return program
+    out = f"{program}.{proof.name}"
+    subprocess.run(["goto-instrument", *(word for call in sorted(calls) for word in ("--replace-calls", call)),
+                    program, out], check=True, capture_output=True)
+    return out
+
+
+def functions_of(proof, program):
+    """The functions of the headers that a proof calls."""
+    done = subprocess.run(["cbmc", with_contracts(proof, program), "--function", "prove_" + proof.name,
+                           "--drop-unused-functions", "--list-goto-functions"], capture_output=True, text=True, check=False)
+    return set(re.findall(r"\b(dualpi2_\w+)", done.stdout))
+
+
+def functions_without_a_proof(programs):
+    """Functions of the headers that no proof calls; a contract in their place does not count."""
+    known, called = set(), set()
+    for path in glob.glob(os.path.join(ROOT, "include/net/*.h")):
+        with open(path, encoding="utf-8") as file:
+            known |= set(re.findall(r"^static [^;={}#]*?\b(dualpi2_\w+)\([^;{}]*\)\n{", file.read(), re.M))
+    for proof in proofs():
+        called |= functions_of(proof, programs[proof.file, "64"])
+    with open(os.path.join(HERE, "exhaust.c"), encoding="utf-8") as file:
+        called |= set(re.findall(r"\b(dualpi2_\w+)\(", file.read()))
+    return sorted(known - called)
 
 
 def is_wanted(claim):
     return any(text in claim["description"] for text in WANTED)
 
 
-def run(proof, program, first=False):
+def run(proof, program, first=False, limit_s=None):
     """What does not hold; `first`: one of them is enough, which the default solver finds in seconds, others slower."""
     began = time.monotonic()
     options = [f"--{word}" for word in ("cvc5", "z3") if word in proof.words]
     first = first and not options
     options += ["--stop-on-fail"] if first else []
     options += ["--unwind", "2"] if "once" in proof.words else []
-    done = subprocess.run(["cbmc", program, "--function", "prove_" + proof.name, "--json-ui", "--drop-unused-functions",
-                           *options, *CHECKS], capture_output=True, text=True, check=False)
+    options += [] if "modulo" in proof.words else ["--unsigned-overflow-check"]
+    done = subprocess.run(["cbmc", with_contracts(proof, program), "--function", "prove_" + proof.name, "--json-ui", "--drop-unused-functions",
+                           *options, *CHECKS], capture_output=True, text=True, check=False, timeout=limit_s)
     try:
         answer = json.loads(done.stdout)
     except json.JSONDecodeError:
@@ -129,6 +165,43 @@ def broken(proof, where):
     return headers
 
 
+def fails(proof, program):
+    """What takes longer than a minute counts as not noticed."""
+    try:
+        return run(proof, program, True, 60).failures
+    except subprocess.TimeoutExpired:
+        return []
+
+
+def mutants(count, where):
+    """Of so many of the unit tests' mutants, drawn by lot: how many does a proof notice? None counts as equivalent here."""
+    sys.path.insert(0, os.path.join(ROOT, "selftests/unit"))
+    import mutate  # pylint: disable=import-outside-toplevel
+    source, _, place = mutate.flatten(mutate.TOP / "include/net/dualpi2.h")
+    headers = os.path.join(where, "mutant")
+    os.makedirs(os.path.join(headers, "net"))
+    short = [proof for proof in proofs() if "long" not in proof.words]
+    calls = {proof: functions_of(proof, build(proof, "64", os.path.join(ROOT, "include"), where)) for proof in short}
+    noticed = total = 0
+    drawn = random.Random(1).sample(list(mutate.Generator(source).found.values()), count)
+    for mutant in drawn:
+        with open(os.path.join(headers, "net/dualpi2.h"), "w", encoding="utf-8") as file:
+            file.write(mutant.apply(source))
+        by = None
+        try:
+            for proof in short:
+                if (mutant.macro or mutant.where in calls[proof]) and fails(proof, build(proof, "64", headers, where)):
+                    by = proof.name
+                    break
+        except subprocess.CalledProcessError:
+            continue        # does not compile
+        total += 1
+        noticed += bool(by)
+        print(f"# {place(mutant.begin)}: {mutant.describe(source)}: {by or 'not noticed'}", flush=True)
+    print(f"# {noticed} of {total} mutants noticed by a proof")
+    return 0
+
+
 def exhaust(long, where):
     """What no prover decides: [(text of the result, passed)]."""
     program = os.path.join(where, "exhaust")
@@ -138,6 +211,15 @@ def exhaust(long, where):
     sys.stderr.write(done.stderr)
     return [(name, f"ok {name}" in done.stdout.replace("not ok", "no")) for name in
             ("1 gain_is_rounded_to_nearest", "2 root_is_the_smallest")]
+
+
+def all_functions(where):
+    """The same, of the functions that no proof calls."""
+    missing = functions_without_a_proof({(proof.file, "64"): build(proof, "64", os.path.join(ROOT, "include"), where)
+                                         for proof in {proof.file: proof for proof in proofs()}.values()})
+    for name in missing:
+        print(f"# {name}() is in no proof", file=sys.stderr)
+    return [("3 each_function_is_in_a_proof", not missing)]
 
 
 def place(claim):
@@ -151,10 +233,14 @@ def main():
     parser.add_argument("--long", action="store_true", help="also those that take minutes")
     parser.add_argument("--bits", choices=BITS, help="only on these machines")
     parser.add_argument("--broken", action="store_true", help="break the headers once for each proof: it must fail")
+    parser.add_argument("--mutants", type=int, metavar="N", help="how many of N mutants of the headers does a proof notice?")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
     if not shutil.which("cbmc"):
         sys.exit("prove.py: cbmc is missing; run scripts/proof.sh")
+    if args.mutants:
+        with tempfile.TemporaryDirectory() as where:
+            return mutants(args.mutants, where)
     wanted = [(proof, bits) for proof in proofs() for bits in BITS
               if (not args.k or any(part in proof.name for part in args.k)) and args.bits in (None, bits)
               and (args.long or "long" not in proof.words) and (bits == "64" or "64" not in proof.words)]
@@ -167,7 +253,7 @@ def main():
 
 
 def report(args, wanted, where, pool):
-    others = [] if args.broken or args.k or args.bits else exhaust(args.long, where)
+    others = [] if args.broken or args.k or args.bits else exhaust(args.long, where) + all_functions(where)
     print(f"TAP version 13\n1..{len(wanted) + len(others)}", flush=True)
     headers = os.path.join(ROOT, "include")
     programs = {}

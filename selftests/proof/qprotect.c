@@ -129,3 +129,40 @@ void prove_use_counts_each_bucket_once(void)
 	prove(use.score_max_ns <= DUALPI2_QPROTECT_SCORE_MAX_NS);
 	prove(use.used || !use.score_max_ns);
 }
+
+/* No key and no word beyond the last is read. */
+/* proof: modulo */
+void prove_hash_of_a_flow_is_not_0(void)
+{
+	u64 keys[DUALPI2_QPROTECT_KEYS];
+	u32 words[DUALPI2_QPROTECT_WORDS], n;
+
+	for (n = 0; n <= DUALPI2_QPROTECT_WORDS; n += 2)
+		prove(dualpi2_qprotect_hash(keys, words, n));
+}
+
+u64 __CPROVER_uninterpreted_ramp(u32 min_ns, u32 max_ns, u64 delay_ns);
+
+/* What the proofs of ramps allow, see mark.c. */
+u64 any_ramp(const struct dualpi2_ramp *ramp, u64 delay_ns)
+{
+	u64 p_q32 = __CPROVER_uninterpreted_ramp(ramp->min_ns, ramp->max_ns, delay_ns);
+
+	assume(p_q32 <= ONE);
+	return p_q32;
+}
+
+/* proof: dualpi2_ramp_q32:any_ramp */
+void prove_scores_use_the_ramp_of_the_aqm(void)
+{
+	struct dualpi2_qprotect_params qp = any_scores();
+	struct dualpi2_params p = any_params();
+	struct dualpi2_vars v = any_vars(&p);
+	u64 delay_ns, native_q32;
+	bool shared;
+
+	assume(shared == 0 || shared == 1);
+	native_q32 = dualpi2_qprotect_native_q32(&qp, &v, shared, delay_ns);
+	prove(native_q32 <= ONE);
+	prove(native_q32 == any_ramp(qp.has_ramp ? &qp.ramp : shared ? &v.shared_ramp : &v.ramp, delay_ns));
+}

@@ -58,3 +58,12 @@ void prove_no_queue_waits_without_limit(void)
 		prove((s64)v.credit - before >= bytes);
 	}
 }
+
+/* What prove_bound() takes for the start. */
+void prove_credit_starts_within_its_bounds(void)
+{
+	struct dualpi2_params p = any_params();
+	u32 mtu_bytes;
+
+	prove(credit_holds(&p, dualpi2_credit_start(&p, mtu_bytes), mtu_bytes));
+}

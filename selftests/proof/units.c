@@ -89,3 +89,20 @@ void prove_gso_bytes_do_not_overflow(void)
 	bytes = dualpi2_link_gso_bytes(&link, ip_bytes, header_bytes, part_bytes);
 	prove(bytes >= 1 && bytes < 1ULL << 44);
 }
+
+void prove_reported_rate_is_in_range(void)
+{
+	u64 ns_per_byte_q20, rate;
+
+	assume(!ns_per_byte_q20 || IN_RANGE(ns_per_byte_q20, 8389, 1000000LL << 20));
+	rate = dualpi2_rate(ns_per_byte_q20);
+	prove(ns_per_byte_q20 ? IN_RANGE(rate, 1000, 125000000000LL) : !rate);
+}
+
+void prove_reported_probability_saturates(void)
+{
+	u64 p_q32;
+
+	assume(p_q32 <= ONE);
+	prove(dualpi2_q32_to_u32(p_q32) == (p_q32 < ONE ? p_q32 : U32_MAX));
+}
