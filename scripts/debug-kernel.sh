@@ -4,11 +4,12 @@
 # debug-kernel.sh - build a kernel for tests that no stock kernel can do, from Debian's linux-source, and keep it in
 # the cache directory. run-vm.sh --kernel boots it, build-for.sh builds the module for it.
 #
-# usage: debug-kernel.sh [--refresh] debug|plain|builtin
+# usage: debug-kernel.sh [--refresh] debug|plain|builtin|kcsan
 #          debug  user-mode Linux with KASAN, UBSAN, lockdep, kmemleak, fault injection (about 8 minutes to build)
 #          plain  user-mode Linux without them, for long runs and the lab; the in-tree dualpi2 is left in
 #                 KDIR/net/sched/sch_dualpi2.ko, to be loaded by path
 #          builtin  the same with the series of kernel-patches, and their dualpi2 as the default qdisc and no module
+#          kcsan  x86-64 for two processors under QEMU, with the detector of data races
 #        --refresh  build it again, from today's source
 #
 # Prints, for eval, what kernel.sh prints of a stock kernel. The configurations are in selftests/debug.
@@ -17,7 +18,7 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-usage='usage: debug-kernel.sh [--refresh] debug|plain|builtin'
+usage='usage: debug-kernel.sh [--refresh] debug|plain|builtin|kcsan'
 refresh=''
 if [ "${1-}" = --refresh ]; then
 	refresh=1
@@ -25,11 +26,12 @@ if [ "${1-}" = --refresh ]; then
 fi
 [ $# -eq 1 ] || die "$usage"
 kind=$1
-configs=$DUALPI2_ROOT/selftests/debug
+configs=$DUALPI2_ROOT/selftests/debug arch=um image=linux whole=() in=()
 case $kind in
 debug) parts=(base uml debug) ;;
 plain) parts=(base uml plain) ;;
 builtin) parts=(base uml builtin) ;;
+kcsan) parts=(base kcsan) arch=x86_64 image=arch/x86/boot/bzImage whole=(7.2) ;;
 *) die "unknown kernel '$kind'; $usage" ;;
 esac
 
@@ -38,7 +40,7 @@ out=$kernels/$kind
 mkdir -p "$kernels"
 exec 8>"$kernels/$kind.lock"
 flock 8
-source=$("$DUALPI2_ROOT/scripts/linux-source.sh" ${refresh:+--refresh} 8>&-)
+source=$("$DUALPI2_ROOT/scripts/linux-source.sh" ${refresh:+--refresh} "${whole[@]}" 8>&-)
 series=()
 if [ "$kind" = builtin ]; then
 	"$DUALPI2_ROOT/scripts/kernel-patches/emit.py" --tree "$source" --out "$out.series" 7.2 >&2
@@ -53,7 +55,16 @@ fi
 # The same compiler on every Debian release, so that the basic blocks are the same (fuzz/coverage.py).
 compiler=gcc-12
 command -v "$compiler" >/dev/null || compiler=gcc
-need flex bison bc "$compiler" make depmod
+# shellcheck source=/dev/null
+debian=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
+if [ "$kind" = kcsan ]; then
+	# objtool wants libelf, which that root has.
+	debian=trixie compiler=gcc
+	in=("$DUALPI2_ROOT/scripts/in-root.sh" --offline "$("$DUALPI2_ROOT/scripts/root.sh" trixie cross 8>&-)")
+else
+	need flex bison bc "$compiler"
+fi
+need make depmod
 need_mb 4000 "$kernels" "building a kernel"
 
 say "building the $kind kernel with $(nproc) jobs (4 to 20 minutes, once); log in $out.log"
@@ -69,7 +80,7 @@ fi
 hz=$(cd "$configs" && sed -n 's/^CONFIG_HZ=//p' "${parts[@]/%/.config}")
 sed "${hz:+/^mainmenu/a config HZ\n\tint\n\tdefault $hz}" "$source/Kconfig" >"$out/Kconfig"
 kmake() {
-	make -s -C "$source" ARCH=um CC="$compiler" HOSTCC="$compiler" O="$out" KBUILD_KCONFIG="$out/Kconfig" -j"$(nproc)" "$@" >>"$out.log" 2>&1 8>&-
+	"${in[@]}" make -s -C "$source" ARCH="$arch" CC="$compiler" HOSTCC="$compiler" O="$out" KBUILD_KCONFIG="$out/Kconfig" -j"$(nproc)" "$@" >>"$out.log" 2>&1 8>&-
 }
 : >"$out.log"
 (cd "$configs" && cat "${parts[@]/%/.config}") >"$out/fragment"
@@ -77,7 +88,7 @@ kmake KCONFIG_ALLCONFIG="$out/fragment" allnoconfig || die "cannot configure; se
 # An option that is not there any more, or whose needs are not met, is silently off.
 lost=$(grep -v -x -F -f "$out/.config" "$out/fragment" | grep -E '^CONFIG_[A-Z0-9_]+=' | grep -v '=n$' || true)
 [ -z "$lost" ] || die "this kernel does not take: $(tr '\n' ' ' <<<"$lost")"
-kmake linux modules || die "the build failed: $(grep -E -m3 'error|Error' "$out.log"); see $out.log"
+kmake "${image##*/}" modules || die "the build failed: $(grep -E -m3 'error|Error' "$out.log"); see $out.log"
 kmake INSTALL_MOD_PATH="$out/root" modules_install || die "cannot install the lists of modules; see $out.log"
 
 release=$(cat "$out/include/config/kernel.release")
@@ -89,9 +100,7 @@ fi
 # What is left is for building modules.
 find "$out" -type f \( -name '*.o' -o -name '*.a' -o -name '.*.cmd' -o -name 'vmlinux*' \) \
 	! -path "$out/scripts/*" ! -path "$out/tools/*" ! -name vmlinux.symvers -delete
-# shellcheck source=/dev/null
-debian=$(. /etc/os-release && echo "${VERSION_CODENAME-}")
-printf '%s=%q\n' KREL "$release" KIMG "$out/linux" KMODS "$out/root/lib/modules/$release" \
+printf '%s=%q\n' KREL "$release" KIMG "$out/$image" KMODS "$out/root/lib/modules/$release" \
 	KDIR "$out" KCC "$compiler" KDEBIAN "$debian" >"$out/env"
 echo "$made_of" >"$out/made-of"
 cat "$out/env"

@@ -14,7 +14,8 @@ usage() {
 		usage: scripts/run-vm.sh [options] -- COMMAND [ARGS]
 
 		  --kernel X.Y        Debian kernel to boot (default 6.1, or the one installed in DIR); see scripts/kernel.sh.
-		                      debug, plain, builtin: user-mode Linux, always in virtual time; see scripts/debug-kernel.sh
+		                      debug, plain, builtin: user-mode Linux, always in virtual time; kcsan: QEMU, in real time;
+		                      see scripts/debug-kernel.sh
 		  --root DIR          boot this Debian tree; scripts/root.sh makes one
 		  --virtual-time      one instruction is one nanosecond, idle time passes at once (1 CPU, emulated)
 		  --cpus N            default 1
@@ -290,7 +291,8 @@ last_words() {
 	cat "$work/vm.log" >&2
 }
 
-complaint='Kernel panic|BUG:|WARNING:|Oops|\] RIP: |Call Trace:|unregister_netdevice: waiting|rcu: INFO|UBSAN: |ref_tracker: '
+# Reports of data races are judged by the command (selftests/fuzz/test_races.py).
+complaint='Kernel panic|BUG: [^K]|BUG: K[^C]|WARNING:|Oops|\] RIP: |Call Trace:|unregister_netdevice: waiting|rcu: INFO|UBSAN: |ref_tracker: '
 complaint+='|unreferenced object 0x|ODEBUG: |possible recursive locking|inconsistent lock state'
 kernel_log >"$work/log"
 [ -z "$show_log" ] || cat "$work/log" >&2

@@ -5,13 +5,15 @@
  *	storm change  --dev D --parent P --handle H [OPTIONS]
  *	storm replace --dev D --parent P --handle H [OPTIONS]
  *	storm netns [OPTIONS]
+ *	storm race --with WHAT --dev D --parent P --handle H [OPTIONS]
  *
  * change: options, with limits that shrink step by step; every offered packet must have come to dualpi2, and what
  * came must be sent, dropped or queued. replace: dualpi2 comes, goes and changes places with a pfifo. netns: network
- * namespaces with a tree in them end while packets wait.
+ * namespaces with a tree in them end while packets wait. race: storm/race.c.
  *
  *	--messages N	requests, or namespaces (default 10000)
  *	--seed S	of all choices
+ *	--kind K	dualpi2 (default) or dualpi2_mq
  *	--abuse		between changes: link flaps, MTU, transmit queue length, filters, attempts to unload the module
  *	--two		traffic and dumps by a second thread, on the second CPU; then no link flaps and no transmit
  *			queue lengths
@@ -39,10 +41,11 @@
 
 #define CHECK_EVERY	64	/* requests */
 
-struct opt opt = { .messages = 10000, .seed = 1 };
+struct opt opt = { .kind = "dualpi2", .messages = 10000, .seed = 1 };
 int ifindex;
 
-static ull done, checks, abuses;
+ull done;
+static ull checks, abuses;
 static _Atomic ull offered, sends;
 static _Atomic bool stop;
 
@@ -90,7 +93,7 @@ void msg_qdisc(uint16_t type, uint16_t flags, uint32_t parent, uint32_t handle, 
 
 static int traffic[4];
 
-static void traffic_open(void)
+void traffic_open(void)
 {
 	struct sockaddr_in to = {
 		.sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(0x0a070002),
@@ -107,7 +110,7 @@ static void traffic_open(void)
 }
 
 /* One datagram, or in one of eight cases a GSO packet of 2 to 12 segments. */
-static void traffic_send(void)
+void traffic_send(void)
 {
 	static char data[16384];
 	int fd = traffic[rnd(4)], segments = 1, zero = 0;
@@ -117,8 +120,8 @@ static void traffic_send(void)
 		segments = 2 + rnd(11);
 		setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &size, sizeof(size));
 	}
-	/* A UDP socket does not report a drop in the qdisc. */
-	if (send(fd, data, (size_t)size * segments, 0) < 0)
+	/* A UDP socket does not report a drop in the qdisc, but that the link is down. */
+	if (send(fd, data, (size_t)size * segments, 0) < 0 && !opt.with)
 		die("send: %m");
 	if (segments > 1)
 		setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &zero, sizeof(zero));
@@ -181,7 +184,7 @@ static void check_leaf(struct nl *nl, bool alone)
 	AT_MOST(here + passed, most, "packets that came or passed by, offered");
 }
 
-static void pause_us(long us)
+void pause_us(long us)
 {
 	struct timespec ts = { us / 1000000, us % 1000000 * 1000 };
 
@@ -251,7 +254,7 @@ static bool half_of_the_run(void)
 	return !half_done && done >= opt.messages / 2;
 }
 
-static void progress(ull more)
+void progress(ull more)
 {
 	done += more;
 	if (done / 10000 != (done - more) / 10000 || done >= opt.messages)
@@ -260,7 +263,7 @@ static void progress(ull more)
 
 /* ---- runs ---- */
 
-static void pin(int cpu)
+void pin(int cpu)
 {
 	cpu_set_t cpus;
 
@@ -348,7 +351,7 @@ static void run_storm(bool replaces)
 		pthread_join(thread, NULL);
 	}
 	if (replaces) {		/* the tree as test_storm.py built it */
-		msg_qdisc(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, opt.parent, opt.handle, "dualpi2");
+		msg_qdisc(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE, opt.parent, opt.handle, opt.kind);
 		add_message(&nl);
 		flush(&nl);
 	}
@@ -445,7 +448,8 @@ static void run_netns(void)
 		add_message(&nl);
 		flush(&nl);
 		send_frames(20 + rnd(20));
-		if (shaped && !(done % 16)) {
+		/* They wait, unless the machine is slower than the shaper. */
+		if (shaped && !opt.with && !(done % 16)) {
 			leaf_get(&nl, &st);
 			checks++;
 			AT_MOST(2, st.q.qlen, "2, backlog in packets");
@@ -498,6 +502,10 @@ int main(int argc, char **argv)
 		i++;
 		if (!strcmp(name, "--dev"))
 			opt.dev = value;
+		else if (!strcmp(name, "--kind"))
+			opt.kind = value;
+		else if (!strcmp(name, "--with"))
+			opt.with = value;
 		else if (!strcmp(name, "--parent"))
 			opt.parent = handle_number(value);
 		else if (!strcmp(name, "--handle"))
@@ -520,8 +528,10 @@ int main(int argc, char **argv)
 		run_storm(true);
 	else if (!strcmp(mode, "netns"))
 		run_netns();
+	else if (!strcmp(mode, "race") && ifindex)
+		run_race();
 	else
-		die("usage: storm change|replace|netns, see its head");
+		die("usage: storm change|replace|netns|race, see its head");
 	printf("{\"requests\": %llu, \"packets\": %llu, \"sends\": %llu, \"checks\": %llu, \"abuses\": %llu, "
 	       "\"since_half\": %llu, \"objects_half\": %llu, \"objects_end\": %llu}\n", done, (ull)offered,
 	       (ull)sends, checks, abuses, done - half_done, half_objects, end_objects);

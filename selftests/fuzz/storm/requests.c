@@ -14,7 +14,7 @@ void add_limits(struct nl *nl, uint32_t limit, uint32_t memory)
 {
 	int at;
 
-	msg_qdisc(RTM_NEWQDISC, 0, opt.parent, opt.handle, "dualpi2");
+	msg_qdisc(RTM_NEWQDISC, 0, opt.parent, opt.handle, opt.kind);
 	at = nest(TCA_OPTIONS | NLA_F_NESTED);
 	attr32(TCA_DUALPI2_LIMIT, limit);
 	attr32(TCA_DUALPI2_MEMORY_LIMIT, memory);
@@ -47,7 +47,7 @@ void change(struct nl *nl)
 	static uint32_t limit = LIMIT_MAX, memory = MEMORY_MAX;
 	int first = O_TARGET + rnd(O_BURST_MAX + 1 - O_TARGET), end = first + 1 + rnd(3), o, at, ext = 0;
 
-	msg_qdisc(RTM_NEWQDISC, 0, opt.parent, opt.handle, "dualpi2");
+	msg_qdisc(RTM_NEWQDISC, 0, opt.parent, opt.handle, opt.kind);
 	at = nest(TCA_OPTIONS | NLA_F_NESTED);
 	if (rnd(2)) {
 		limit = limit > 1 ? 1 + rnd(limit - 1) : LIMIT_MAX;
@@ -73,18 +73,21 @@ void change(struct nl *nl)
 /* Deletes, creates or changes what is at the place of dualpi2 once the requests before are done. */
 void replace(struct nl *nl)
 {
-	static const char *kind = "dualpi2";
+	static const char *kind;
 	static uint32_t handle;
 	uint32_t fresh = (0x1000 + rnd(0x6fff)) << 16;
 	int at;
 
-	handle = handle ?: opt.handle;
+	if (!handle) {
+		kind = opt.kind;
+		handle = opt.handle;
+	}
 	if (fresh == handle)
 		fresh += 1 << 16;
 	if (kind && !rnd(3)) {
 		msg_qdisc(RTM_DELQDISC, 0, opt.parent, handle, NULL);
 		kind = NULL;
-	} else if (kind && !strcmp(kind, "dualpi2") && !rnd(4)) {	/* by itself */
+	} else if (kind && kind == opt.kind && !rnd(4)) {	/* by itself */
 		msg_qdisc(RTM_NEWQDISC, NLM_F_REPLACE, opt.parent, handle, kind);
 		at = nest(TCA_OPTIONS | NLA_F_NESTED);
 		attr32(TCA_DUALPI2_LIMIT, 1 + rnd(LIMIT_MAX));
@@ -92,14 +95,14 @@ void replace(struct nl *nl)
 	} else {
 		uint16_t flags = NLM_F_CREATE | (kind ? NLM_F_REPLACE : NLM_F_EXCL);
 
-		kind = rnd(5) ? "dualpi2" : "pfifo";
+		kind = rnd(5) ? opt.kind : "pfifo";
 		handle = fresh;
 		msg_qdisc(RTM_NEWQDISC, flags, opt.parent, handle, kind);
 	}
 	add_message(nl);
 }
 
-static void change_link(struct nl *nl, unsigned int up, uint16_t type, uint32_t value)
+void change_link(struct nl *nl, unsigned int up, uint16_t type, uint32_t value)
 {
 	const struct ifinfomsg info = { .ifi_index = ifindex, .ifi_flags = up, .ifi_change = IFF_UP };
 
@@ -109,7 +112,7 @@ static void change_link(struct nl *nl, unsigned int up, uint16_t type, uint32_t 
 	add_message(nl);
 }
 
-static void change_filter(struct nl *nl, bool add, uint32_t class)
+void change_filter(struct nl *nl, bool add, uint32_t class)
 {
 	int at;
 
