@@ -72,6 +72,19 @@ build/fuzz/tc_line: selftests/fuzz/tc_line.c selftests/fuzz/tc_line.h selftests/
 		-fsanitize=fuzzer,address,undefined,float-cast-overflow,float-divide-by-zero -fno-sanitize-recover=all \
 		-DDUALPI2_PLUGIN -Iinclude/uapi -Iiproute2-patch/tc -o $@ $(filter selftests/fuzz/%.c iproute2-patch/%.c,$^)
 
+# The parser alone, which needs little of the kernel.
+build/fuzz/parser.h: include/qdisc/packet.h
+	@mkdir -p $(@D)
+	sed -n '/^\/\* Tags of a frame/,/^\/\* Set CE on/p' $< | sed '$$d' >$@
+
+build/fuzz/parser: selftests/fuzz/parser.c build/fuzz/parser.h
+	clang -std=gnu11 -g -O2 -Wall -Wextra -Werror -fsanitize=fuzzer,address,undefined -fno-sanitize=alignment \
+		-fno-sanitize-recover=all -Ibuild/fuzz -o $@ $<
+
+fuzz-parser: build/fuzz/parser
+	build/fuzz/parser -seed=$${DUALPI2_FUZZ_SEED:-1} -runs=$${DUALPI2_FUZZ_PACKETS:-1000000} -max_len=256 \
+		-use_value_profile=1 -timeout=10 -artifact_prefix=build/fuzz/parser-
+
 fuzz-tc: build/fuzz/tc_line
 	selftests/fuzz/tc_line.py
 

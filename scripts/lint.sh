@@ -48,16 +48,16 @@ module() {
 	shift
 	for part in '' --prague --extra; do
 		finds "$diagnostics" scripts/build-module.sh ${part:+"$part"} "$KDIR" "$out$part" "$@"
-	done | grep -v "^$KDIR/" | sed "s,${out}[^/]*/,,g"
+	done | grep -v "^${KDIR%/*}/" | sed "s,${out}[^/]*/,,g"
 }
-module_gcc() { module gcc W=1 KCFLAGS='-Wextra -Wno-unused-parameter' CC="$KCC"; }
+module_gcc() { module gcc W=12 KCFLAGS='-Wextra -Wno-unused-parameter' CC="$KCC"; }
 module_gcc_analyzer() { module analyzer KCFLAGS=-fanalyzer CC="$KCC"; }
 module_sparse() { module sparse C=2 CF='-D__CHECK_ENDIAN__' CC="$KCC"; }
 
 # ---- user space ----
 
 include=(-std=gnu11 -DDUALPI2_PLUGIN -Iinclude/uapi -Iiproute2-patch/tc -Iselftests/unit/include
-	-Iinclude "-I$work/dualpi2" -Iextra/common -Iextra/pi2 -Iextra/csaqm -Iextra/ppv -Iextra/prague)
+	-Iinclude "-I$work/dualpi2" -Iextra/common -Iextra/pi2 -Iextra/csaqm -Iextra/ppv -Iextra/prague -Ibuild/fuzz)
 mapfile -t core < <(files iproute2-patch/tc/q_dualpi2.c 'extra/*/q_*.c')
 [ ${#core[@]} -gt 0 ] || die "git lists no file in $DUALPI2_ROOT; is it a clone, and yours?"
 # unit.c includes the others of its directory; trace_pc is a part of a module; proofs are in CBMC's C.
@@ -190,6 +190,7 @@ sed -n 's/^#include "\(.*\)"$/\1/p' extra/{pi2,csaqm,ppv}/unit/*.[ch] | grep -v 
 for subject in dualpi2 extra; do
 	make --no-print-directory -s -C selftests/unit SUBJECT="$subject" OUT="$work/$subject" generated || exit 1
 done
+make --no-print-directory -s build/fuzz/parser.h || exit 1
 
 for rule in "${rules[@]}"; do
 	while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
