@@ -51,7 +51,7 @@ def leg(job, flows, delaymeter):
     """Run one leg on the topology that is there; returns what measure.py makes of it."""
     dumbbell.set_rate(job, job["rate"], "tc")
     dumbbell.set_rtts(job, "change")
-    result = dumbbell.measure(job, flows, delaymeter, "tc")
+    result = dumbbell.measure(job, flows, delaymeter, "tc", None)
     out = f"/tmp/soak-{os.getpid()}"
     os.makedirs(out, exist_ok=True)
     try:
