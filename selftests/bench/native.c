@@ -138,6 +138,7 @@ static u64 next(void)
 
 static void prepare(const struct part *part, struct state *s)
 {
+	static struct dualpi2_hist hist;
 	struct dualpi2_config config;
 	u32 i;
 
@@ -151,6 +152,7 @@ static void prepare(const struct part *part, struct state *s)
 	dualpi2_vars_init(&s->params, &s->vars, MTU_BYTES, s->now_ns);
 	s->vars.base_q32 = DUALPI2_ONE_Q32 * part->p_pct / 100;
 	dualpi2_vars_derive(&s->params, &s->vars, s->now_ns);
+	s->delay.hist = &hist;
 	dualpi2_delay_init(&s->delay, dualpi2_hist_shift(config.hist_c_us));
 	for (i = 0; i < N; i++) {
 		numbers[i] = 64 + next() % (MTU_BYTES - 64);
