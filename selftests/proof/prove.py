@@ -7,8 +7,8 @@ overflows, loses bits in a conversion, divides by zero, shifts too far or leaves
 those of the module, unmodified. A comment '/* proof: WORDS */' before a proof says: long (only with --long), a solver
 (cvc5, z3) where the default one takes too long, 64 (not proved on 32 bit), once (it is shown that no loop is repeated,
 which CBMC does not find out by itself), modulo (unsigned numbers may overflow on purpose), FUNCTION:CONTRACT (calls of
-FUNCTION are replaced by calls of CONTRACT, a function of the proofs with any result that the function's own proof allows).
-Each function of the headers must be in a proof.
+FUNCTION are replaced by calls of CONTRACT, a function of the proofs with any result that its own proof allows). Each
+function of the headers must be in a proof.
 
 scripts/proof.sh runs this program in a Debian tree that has CBMC.
 """
@@ -94,7 +94,8 @@ def with_contracts(proof, program):
 def functions_of(proof, program):
     """The functions of the headers that a proof calls."""
     done = subprocess.run(["cbmc", with_contracts(proof, program), "--function", "prove_" + proof.name,
-                           "--drop-unused-functions", "--list-goto-functions"], capture_output=True, text=True, check=False)
+                           "--drop-unused-functions", "--list-goto-functions"],
+                          capture_output=True, text=True, check=False)
     return set(re.findall(r"\b(dualpi2_\w+)", done.stdout))
 
 
@@ -123,7 +124,8 @@ def run(proof, program, first=False, limit_s=None):
     options += ["--stop-on-fail"] if first else []
     options += ["--unwind", "2"] if "once" in proof.words else []
     options += [] if "modulo" in proof.words else ["--unsigned-overflow-check"]
-    done = subprocess.run(["cbmc", with_contracts(proof, program), "--function", "prove_" + proof.name, "--json-ui", "--drop-unused-functions",
+    done = subprocess.run(["cbmc", with_contracts(proof, program), "--function", "prove_" + proof.name, "--json-ui",
+                           "--drop-unused-functions",
                            *options, *CHECKS], capture_output=True, text=True, check=False, timeout=limit_s)
     try:
         answer = json.loads(done.stdout)
@@ -174,7 +176,7 @@ def fails(proof, program):
 
 
 def mutants(count, where):
-    """Of so many of the unit tests' mutants, drawn by lot: how many does a proof notice? None counts as equivalent here."""
+    """How many of the unit tests' mutants does a proof notice? Equivalent ones count as not noticed."""
     sys.path.insert(0, os.path.join(ROOT, "selftests/unit"))
     import mutate  # pylint: disable=import-outside-toplevel
     source, _, place = mutate.flatten(mutate.TOP / "include/net/dualpi2.h")
@@ -233,7 +235,8 @@ def main():
     parser.add_argument("--long", action="store_true", help="also those that take minutes")
     parser.add_argument("--bits", choices=BITS, help="only on these machines")
     parser.add_argument("--broken", action="store_true", help="break the headers once for each proof: it must fail")
-    parser.add_argument("--mutants", type=int, metavar="N", help="how many of N mutants of the headers does a proof notice?")
+    parser.add_argument("--mutants", type=int, metavar="N",
+                        help="how many of N mutants of the headers does a proof notice?")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
     if not shutil.which("cbmc"):
