@@ -14,6 +14,7 @@
  *	--messages N	requests, or namespaces (default 10000)
  *	--seed S	of all choices
  *	--kind K	dualpi2 (default) or dualpi2_mq
+ *	--with WHAT	of race: the requests; here and with netns, no send fails the run, and packets need not wait
  *	--abuse		between changes: link flaps, MTU, transmit queue length, filters, attempts to unload the module
  *	--two		traffic and dumps by a second thread, on the second CPU; then no link flaps and no transmit
  *			queue lengths

@@ -3,8 +3,8 @@
 # suite: long kernel=kcsan
 """No data race: packets on one CPU, requests or other packets on the other, watched by KCSAN.
 
-storm/race.c sends and asks. A report of KCSAN is ours if one of its two accesses is in the module or in what the module
-called; those of the rest of the kernel are counted and named.
+storm/race.c sends and requests. A report of KCSAN is this module's if one of its two accesses is in the module or in a
+function that the module called; those of the rest of the kernel are counted and named.
 
 The environment: DUALPI2_RACE_REQUESTS, requests of each pair (default 1500).
 """
@@ -18,10 +18,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "net"))
 
 import lib  # noqa: E402
-from lib import Failure, each, expect, expect_equal, note, run, tc, test  # noqa: E402
+from lib import Failure, each, expect, expect_equal, note, run, test  # noqa: E402
+from mq import mq_device  # noqa: E402
 
 KCSAN = "/sys/kernel/debug/kcsan"
-QUEUES = 4
 # Frames of an access: its function, and the caller.
 INNERMOST = 2
 # Races that touch the module and are none of its own.
@@ -54,7 +54,7 @@ def kernel_log():
 
 
 def reports(lines):
-    """[(title, our own, text)] of the reports in the log."""
+    """[(title, this module's, text)] of the reports in the log."""
     found, report = [], None
     for line in lines:
         if "BUG: KCSAN:" in line:
@@ -80,27 +80,6 @@ def is_ours(report):
     return False
 
 
-@contextlib.contextmanager
-def device(lines):
-    """d0, a veth with QUEUES transmit queues and the qdiscs of `lines`, in a namespace."""
-    netns = f"dpr{os.getpid()}"
-    run(["ip", "netns", "add", netns])
-    try:
-        queues = f"numtxqueues {QUEUES} numrxqueues {QUEUES}"
-        run(["ip", "-batch", "-"], netns, stdin=f"""\
-link add d0 {queues} type veth peer name d1 {queues}
-link set d1 up
-link set d0 up
-addr add 10.7.0.1/24 dev d0
-neigh add 10.7.0.2 dev d0 lladdr 02:00:00:00:00:01 nud permanent
-""")
-        for line in lines:
-            tc(f"qdisc add dev d0 {line}", netns)
-        yield netns
-    finally:
-        run(["ip", "netns", "del", netns], check=False)
-
-
 def kcsan(word):
     with open(KCSAN, "w", encoding="ascii") as file:
         file.write(word)
@@ -113,7 +92,7 @@ def watchpoints():
 
 
 def watched(name, action):
-    """Runs it with KCSAN; fails for a race of ours."""
+    """Runs it with KCSAN; fails for a race of this module."""
     expect_equal(os.cpu_count(), 2, "processors")
     kernel_log()
     began, before = time.monotonic(), watchpoints()
@@ -126,10 +105,10 @@ def watched(name, action):
     expect(accesses > 1000, f"{accesses} accesses watched")
     found = reports(kernel_log())
     ours = [text for _, own, text in found if own]
-    note(f"{name}: {time.monotonic() - began:.0f} s, {accesses} accesses watched, {len(ours)} reports of ours, "
+    note(f"{name}: {time.monotonic() - began:.0f} s, {accesses} accesses watched, {len(ours)} reports of this module, "
          f"{len(found) - len(ours)} others")
     for title in sorted({title for title, own, _ in found if not own}):
-        note(f"not ours: {title}")
+        note(f"other: {title}")
     if ours:
         raise Failure(f"{len(ours)} data races:\n" + "\n".join(ours)[:8000])
 
@@ -139,7 +118,7 @@ def race_of_CASE_is_none(pair):
     where, other = pair.split("_and_")
     kind, parent, lines = WHERE[where]
     requests = int(os.environ.get("DUALPI2_RACE_REQUESTS") or 1500) * (4 if other == "traffic" else 1)
-    with device(lines) as netns:
+    with mq_device(*lines) as netns:
         watched(pair, lambda: run([lib.program("fuzz/storm"), "race", "--kind", kind, "--dev", "d0", "--parent", parent,
                                    "--handle", "10:", "--with", other, "--messages", str(requests)], netns))
 

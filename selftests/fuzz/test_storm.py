@@ -25,6 +25,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(HERE), "net"))
 
 import lib  # noqa: E402
 from lib import Failure, each, expect, expect_equal, note, test  # noqa: E402
+from mq import mq_device  # noqa: E402
 from parents import Tree  # noqa: E402
 
 KMEMLEAK = "/sys/kernel/debug/kmemleak"
@@ -138,31 +139,9 @@ def storm_of_replacements_under_CASE_leaves_nothing(name):
     no_complaint()
 
 
-@contextlib.contextmanager
-def mq_device():
-    """A veth with four transmit queues, in a namespace, and dualpi2_mq at its root."""
-    netns, queues = f"dps{os.getpid()}", "numtxqueues 4 numrxqueues 4"
-    lib.run(["ip", "netns", "add", netns])
-    try:
-        # No packets of the kernel's own.
-        with lib.in_netns(netns), open("/proc/sys/net/ipv6/conf/default/disable_ipv6", "w", encoding="ascii") as file:
-            file.write("1")
-        lib.run(["ip", "-batch", "-"], netns, stdin=f"""\
-link add d0 {queues} type veth peer name d1 {queues}
-link set d1 up
-link set d0 up
-addr add 10.7.0.1/24 dev d0
-neigh add 10.7.0.2 dev d0 lladdr 02:00:00:00:00:01 nud permanent
-""")
-        lib.tc("qdisc add dev d0 root handle 10: dualpi2_mq bandwidth 10mbit", netns)
-        yield netns
-    finally:
-        lib.run(["ip", "netns", "del", netns], check=False)
-
-
 @each(("change", "replace"), ("reliability scoreboard 2",))
 def storm_over_dualpi2_mq_CASE_accounts_agree(mode):
-    with mq_device() as netns:
+    with mq_device("root handle 10: dualpi2_mq bandwidth 10mbit") as netns:
         found = storm(netns, f"mq-{mode}", count(0) // PARTS, mode, "--kind", "dualpi2_mq", "--dev", "d0", "--parent",
                       "root", "--handle", "10:")
         expect(mode == "replace" or found["checks"] >= 2, "the counters were not checked")

@@ -1,9 +1,36 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """A veth with four transmit queues and dualpi2_mq on it, for the tests of several queues."""
+import contextlib
+import os
+
 import lib
 from lib import Aqm, Net, expect_equal, tc
 
 QUEUES = 4
+
+
+@contextlib.contextmanager
+def mq_device(*lines):
+    """A namespace with d0, a veth with QUEUES transmit queues, and the qdiscs of `lines` on it. The kernel sends
+    nothing by itself; packets to 10.7.0.2 leave through d0.
+    """
+    netns, queues = f"dpm{os.getpid()}", f"numtxqueues {QUEUES} numrxqueues {QUEUES}"
+    lib.run(["ip", "netns", "add", netns])
+    try:
+        with lib.in_netns(netns), open("/proc/sys/net/ipv6/conf/default/disable_ipv6", "w", encoding="ascii") as file:
+            file.write("1")
+        lib.run(["ip", "-batch", "-"], netns, stdin=f"""\
+link add d0 {queues} type veth peer name d1 {queues}
+link set d1 up
+link set d0 up
+addr add 10.7.0.1/24 dev d0
+neigh add 10.7.0.2 dev d0 lladdr 02:00:00:00:00:01 nud permanent
+""")
+        for line in lines:
+            tc(f"qdisc add dev d0 {line}", netns)
+        yield netns
+    finally:
+        lib.run(["ip", "netns", "del", netns], check=False)
 
 
 class MqNet(Net):

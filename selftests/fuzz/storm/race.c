@@ -23,25 +23,6 @@ static void dump_all(struct nl *nl)
 	add_message(nl);
 }
 
-static void reset(struct nl *nl)
-{
-	change_link(nl, 0, 0, 0);
-	change_link(nl, IFF_UP, 0, 0);
-}
-
-static void limit(struct nl *nl)
-{
-	change_link(nl, IFF_UP, IFLA_TXQLEN, 1 + rnd(2000));
-}
-
-static void filter(struct nl *nl)
-{
-	static bool filtered;
-
-	filtered = !filtered;
-	change_filter(nl, filtered, rnd(4));
-}
-
 /* The number of transmit queues in use: the qdisc is attached again, or told. */
 static void channels(struct nl *nl)
 {
@@ -67,7 +48,8 @@ static const struct {
 	const char *name;
 	void (*request)(struct nl *nl);
 } others[] = {
-	{ "change", change }, { "dump", dump_all }, { "reset", reset }, { "limit", limit }, { "filter", filter },
+	{ "change", change }, { "dump", dump_all }, { "reset", flap_link }, { "limit", change_txqlen },
+	{ "filter", toggle_filter },
 	{ "queues", channels }, { "replace", replace }, { "traffic", traffic },
 };
 

@@ -87,7 +87,7 @@ void replace(struct nl *nl)
 	if (kind && !rnd(3)) {
 		msg_qdisc(RTM_DELQDISC, 0, opt.parent, handle, NULL);
 		kind = NULL;
-	} else if (kind && kind == opt.kind && !rnd(4)) {	/* by itself */
+	} else if (kind == opt.kind && !rnd(4)) {	/* by itself */
 		msg_qdisc(RTM_NEWQDISC, NLM_F_REPLACE, opt.parent, handle, kind);
 		at = nest(TCA_OPTIONS | NLA_F_NESTED);
 		attr32(TCA_DUALPI2_LIMIT, 1 + rnd(LIMIT_MAX));
@@ -102,7 +102,7 @@ void replace(struct nl *nl)
 	add_message(nl);
 }
 
-void change_link(struct nl *nl, unsigned int up, uint16_t type, uint32_t value)
+static void change_link(struct nl *nl, unsigned int up, uint16_t type, uint32_t value)
 {
 	const struct ifinfomsg info = { .ifi_index = ifindex, .ifi_flags = up, .ifi_change = IFF_UP };
 
@@ -112,7 +112,7 @@ void change_link(struct nl *nl, unsigned int up, uint16_t type, uint32_t value)
 	add_message(nl);
 }
 
-void change_filter(struct nl *nl, bool add, uint32_t class)
+static void change_filter(struct nl *nl, bool add, uint32_t class)
 {
 	int at;
 
@@ -127,6 +127,25 @@ void change_filter(struct nl *nl, bool add, uint32_t class)
 	add_message(nl);
 }
 
+void flap_link(struct nl *nl)
+{
+	change_link(nl, 0, 0, 0);
+	change_link(nl, IFF_UP, 0, 0);
+}
+
+void change_txqlen(struct nl *nl)
+{
+	change_link(nl, IFF_UP, IFLA_TXQLEN, 1 + rnd(2000));
+}
+
+void toggle_filter(struct nl *nl)
+{
+	static bool filtered;
+
+	filtered = !filtered;
+	change_filter(nl, filtered, rnd(4));
+}
+
 /*
  * Something else that happens to a qdisc. A reset purges a packet that was peeked at, which counts as sent; every
  * packet that came is counted. The last two have the core put noop in the place of the tree for a moment; it counts
@@ -135,15 +154,13 @@ void change_filter(struct nl *nl, bool add, uint32_t class)
 void abuse(struct nl *nl)
 {
 	static const uint32_t mtus[] = { 1500, 9000, 65535, 2000 };
-	static bool filtered;
 
 	switch (rnd(opt.two ? 3 : 5)) {
 	case 0:
 		change_link(nl, IFF_UP, IFLA_MTU, PICK(mtus));
 		break;
 	case 1:
-		filtered = !filtered;
-		change_filter(nl, filtered, rnd(4));
+		toggle_filter(nl);
 		break;
 	case 2:
 		if (!syscall(SYS_delete_module, "sch_dualpi2", O_NONBLOCK))
@@ -152,11 +169,10 @@ void abuse(struct nl *nl)
 			fault("unloading the module: %m");
 		break;
 	case 3:
-		change_link(nl, IFF_UP, IFLA_TXQLEN, 1 + rnd(2000));
+		change_txqlen(nl);
 		break;
 	case 4:
-		change_link(nl, 0, 0, 0);
-		change_link(nl, IFF_UP, 0, 0);
+		flap_link(nl);
 		break;
 	}
 	flush(nl);

@@ -33,8 +33,9 @@ void run_race(void);
 void add_limits(struct nl *nl, uint32_t limit, uint32_t memory);
 void change(struct nl *nl);
 void replace(struct nl *nl);
-void change_link(struct nl *nl, unsigned int up, uint16_t type, uint32_t value);
-void change_filter(struct nl *nl, bool add, uint32_t class);
+void flap_link(struct nl *nl);		/* two requests; the qdisc is reset */
+void change_txqlen(struct nl *nl);
+void toggle_filter(struct nl *nl);
 /* Sends some of its own. */
 void abuse(struct nl *nl);
 
