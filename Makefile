@@ -72,7 +72,7 @@ build/fuzz/tc_line: selftests/fuzz/tc_line.c selftests/fuzz/tc_line.h selftests/
 		-fsanitize=fuzzer,address,undefined,float-cast-overflow,float-divide-by-zero -fno-sanitize-recover=all \
 		-DDUALPI2_PLUGIN -Iinclude/uapi -Iiproute2-patch/tc -o $@ $(filter selftests/fuzz/%.c iproute2-patch/%.c,$^)
 
-# The parser alone, which needs little of the kernel.
+# Of the header only the parser, because the rest needs more of the kernel than parser.c stands in for.
 build/fuzz/parser.h: include/qdisc/packet.h
 	@mkdir -p $(@D)
 	sed -n '/^\/\* Tags of a frame/,/^\/\* Set CE on/p' $< | sed '$$d' >$@

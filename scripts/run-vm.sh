@@ -291,7 +291,7 @@ last_words() {
 	cat "$work/vm.log" >&2
 }
 
-# Reports of data races are judged by the command (selftests/fuzz/test_races.py).
+# Not of KCSAN: most of its reports are of the rest of the kernel, so the command judges them (selftests/fuzz/test_races.py).
 complaint='Kernel panic|BUG: [^K]|BUG: K[^C]|WARNING:|Oops|\] RIP: |Call Trace:|unregister_netdevice: waiting|rcu: INFO|UBSAN: |ref_tracker: '
 complaint+='|unreferenced object 0x|ODEBUG: |possible recursive locking|inconsistent lock state'
 kernel_log >"$work/log"
