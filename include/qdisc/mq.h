@@ -393,11 +393,10 @@ static int dualpi2_mq_graft(struct Qdisc *sch, unsigned long cl,
 	return -EOPNOTSUPP;
 }
 
+/* As for all callbacks below, @cl comes from dualpi2_mq_find() or dualpi2_mq_walk(). */
 static struct Qdisc *dualpi2_mq_leaf(struct Qdisc *sch, unsigned long cl)
 {
-	struct netdev_queue *txq = dualpi2_mq_txq(sch, cl);
-
-	return txq ? rtnl_dereference(txq->qdisc_sleeping) : NULL;
+	return rtnl_dereference(netdev_get_tx_queue(qdisc_dev(sch), cl - 1)->qdisc_sleeping);
 }
 
 static unsigned long dualpi2_mq_find(struct Qdisc *sch, u32 classid)
@@ -410,11 +409,9 @@ static unsigned long dualpi2_mq_find(struct Qdisc *sch, u32 classid)
 static int dualpi2_mq_dump_class(struct Qdisc *sch, unsigned long cl,
 				 struct sk_buff *skb, struct tcmsg *tcm)
 {
-	struct netdev_queue *txq = dualpi2_mq_txq(sch, cl);
-
 	tcm->tcm_parent = TC_H_ROOT;
 	tcm->tcm_handle |= TC_H_MIN(cl);
-	tcm->tcm_info = rtnl_dereference(txq->qdisc_sleeping)->handle;
+	tcm->tcm_info = dualpi2_mq_leaf(sch, cl)->handle;
 	return 0;
 }
 
