@@ -12,7 +12,7 @@
 #define DUALPI2_BURSTS_BYTES_MAX	(1ULL << 32)
 
 /* Minimum tolerance; a shorter one changes nothing, see dualpi2_tolerate(). */
-#define DUALPI2_BURST_MIN_NS		(1 * DUALPI2_NS_PER_MS)
+#define DUALPI2_BURST_MIN_NS		DUALPI2_NS_PER_MS
 
 /* Length of a burst's first packet, which waits for none of the others.  Two packets in
  * a row are not a burst: they occur where two flows meet.

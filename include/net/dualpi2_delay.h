@@ -212,7 +212,7 @@ static inline void dualpi2_delay_merge(struct dualpi2_delay *to,
 		u64 count = dualpi2_delay_bucket(to, bucket) +
 			      dualpi2_delay_bucket(from, bucket);
 
-		to->hist->low[bucket] = count;
+		to->hist->low[bucket] = (u32)count;
 		to->hist->high[bucket] = count >> 32;
 	}
 }

@@ -39,7 +39,7 @@
  * DUALPI2_LOW_MTU_BYTES, the two that each sender may have in the queue and one, or
  * DUALPI2_BURST_MIN_NS if that is more.
  */
-#define DUALPI2_QPROTECT_PKTS		3U
+#define DUALPI2_QPROTECT_PKTS		3ULL
 
 /* Numbers that identify a flow, and random numbers of their hash. */
 #define DUALPI2_QPROTECT_WORDS		10U

@@ -44,6 +44,7 @@ struct dualpi2_request {
 static const char *dualpi2_name = "dualpi2";
 
 /* Begins an error message. */
+__attribute__((format(printf, 1, 2)))
 static void dualpi2_error(const char *fmt, ...)
 {
 	va_list args;

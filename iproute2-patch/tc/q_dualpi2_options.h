@@ -64,9 +64,9 @@ struct dualpi2_option {
 	__s64 max;
 	unsigned int line;	/* of the usage; 0: same as the row before */
 	bool or_zero;		/* 0 is in range as well */
+	bool json_bool;		/* DUALPI2_WORD: JSON has true or false */
 	bool silent;		/* no text: DUALPI2_WORD always, others if ... */
 	__u64 silent_val;	/* ... this */
-	bool json_bool;		/* DUALPI2_WORD: JSON has true or false */
 	const char *json_key;
 	const char *json_word;
 };

@@ -22,9 +22,9 @@ typedef int64_t s64;
 #define __always_inline	inline __attribute__((__always_inline__))
 
 #define min_t(type, a, b) \
-	({ type _a = (a), _b = (b); _a < _b ? _a : _b; })
+	({ type _min_a = (a), _min_b = (b); _min_a < _min_b ? _min_a : _min_b; })
 #define max_t(type, a, b) \
-	({ type _a = (a), _b = (b); _a > _b ? _a : _b; })
+	({ type _max_a = (a), _max_b = (b); _max_a > _max_b ? _max_a : _max_b; })
 #define clamp_t(type, val, lo, hi) \
 	({ type _v = (val), _l = (lo), _h = (hi); \
 	   _v < _l ? _l : _v > _h ? _h : _v; })
