@@ -79,11 +79,13 @@ def after_a_pause(seconds):
     return sum(after[key] - before[key] for key in ("ecn_mark", "drops"))
 
 
-def memory_kb():
-    """What the machine's kernel and programs hold, without what it can drop at any time."""
+def memory():
+    """What the kernel holds, without caches that it can drop at any time, and apart from it what the programs hold."""
     with open("/proc/meminfo", encoding="ascii") as file:
         info = {line.split(":")[0]: int(line.split()[1]) for line in file}
-    return info["MemTotal"] - info["MemAvailable"]
+    others = ("MemFree", "Buffers", "Cached", "AnonPages", "SReclaimable")
+    return {"memory_kb": info["MemTotal"] - sum(info[key] for key in others),
+            "programs_kb": info["AnonPages"] + info["Shmem"]}
 
 
 def hour(args, flows, number):
@@ -108,7 +110,7 @@ def hour(args, flows, number):
         record["missed"].append(str(error))
     if (st["qlen"], st["backlog"], st["memory_used"]) != (0, 0, 0):
         record["missed"].append(f"left: {st['qlen']} packets, {st['backlog']} bytes, {st['memory_used']} of memory")
-    return record | {"memory_kb": memory_kb(), "packets": st["packets"], "uptime_s": round(time.monotonic())}
+    return record | memory() | {"packets": st["packets"], "uptime_s": round(time.monotonic())}
 
 
 def report(path):
@@ -120,18 +122,21 @@ def report(path):
         legs = [h["legs"][case] for h in hours]
         print(f"# {case}: " + ", ".join(
             f"{key} {min(leg[key] for leg in legs):.4g} to {max(leg[key] for leg in legs):.4g}" for key in legs[0]))
-    # A machine's memory at the end of each of its hours but the first, when all caches are filled.
-    runs, before = [], 0
+    # The memory of a machine's kernel at the end of each of its hours but the first, when all caches are filled.
+    runs, before, programs = [], 0, []
     for h in hours:
         if not runs or h["uptime_s"] < before:
             runs.append((h["hour"], []))
         before = h["uptime_s"]
         runs[-1][1].append(h["memory_kb"])
+        programs.append(h["programs_kb"])
     for first, held in runs:
         held = held[1:] or held
-        print(f"# memory from hour {first} on, kB: {held[0]} ... {held[-1]}, at most {max(held)}")
+        print(f"# the kernel's memory from hour {first} on, kB: {held[0]} ... {held[-1]}, at most {max(held)}")
         if len(held) > 2 and max(held[len(held) // 2:]) > 1.1 * max(held[:len(held) // 2]):
-            missed.append(f"memory of the machine from hour {first} on grew: {held}")
+            missed.append(f"the kernel's memory from hour {first} on grew: {held}")
+    if programs:
+        print(f"# the programs' memory, kB: {min(programs)} to {max(programs)}")
     for text in missed:
         print(f"# MISSED {text}")
     print(f"{len(hours)} hours, {len(missed)} missed")
