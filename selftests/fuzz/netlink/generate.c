@@ -190,7 +190,11 @@ static void gen_newqdisc(int slot)
 		NLM_F_CREATE | NLM_F_REPLACE, NLM_F_CREATE | NLM_F_EXCL,
 		NLM_F_CREATE | NLM_F_REPLACE | NLM_F_EXCL, NLM_F_CREATE,
 	};
-	static const char * const kinds[] = { "pfifo", "dualpi", "dualpi2x", "", "fq_codel" };
+	/*
+	 * None that tells its parent of drops whenever it is configured, as fq_codel does: if it then is not attached,
+	 * qfq takes the class for idle, whatever its child holds, and crashes.
+	 */
+	static const char * const kinds[] = { "pfifo", "dualpi", "dualpi2x", "", "blackhole" };
 	uint32_t roll = rnd(100);
 	uint16_t flags = roll < 55 ? 0 : roll < 85 ? PICK(makes) : roll < 92 ? NLM_F_REPLACE :
 			 any_flags(RTM_NEWQDISC);
