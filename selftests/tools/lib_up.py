@@ -39,11 +39,12 @@ def dualpi2(line, netns, code=0, path=None, env=None, stdin=None, uid=None, line
 
 
 def snapshot(netns):
-    """All that `up` may change, except for counters and times."""
+    """All that `up` may change, except for counters, times and the numbers that the kernel gives actions."""
     links = re.sub(r"NO-CARRIER,|LOWER_UP|state \w+", "", run("ip -details -oneline link show", netns).stdout)
     found = [links, tc("qdisc show", netns).stdout]
     for dev in re.findall(r"^qdisc (?:clsact|ingress) \S+ dev (\S+)", found[1], re.M):
-        found += [tc(f"filter show dev {dev} {side}", netns).stdout for side in ("ingress", "egress")]
+        found += [re.sub(r"index \d+", "", tc(f"filter show dev {dev} {side}", netns).stdout)
+                  for side in ("ingress", "egress")]
     files = sorted(os.path.join(top, name) for top, dirs, names in os.walk(RUN) for name in [*dirs, *names])
     return [*found, files]
 

@@ -107,6 +107,63 @@ def up_option_left_out_is_a_default_again():
         expect_equal(root(net.here, "wan")["kind"], "noqueue")
 
 
+def kinds(net):
+    """What both directions of `quad` have: (kind, rate in Mbit/s)."""
+    return [(found["kind"], found["options"]["bandwidth"] * 8 / 1e6)
+            for found in (root(net.here, "quad"), root(net.here, next(iter(ifbs(net.here)))))]
+
+
+@contextlib.contextmanager
+def four_queues():
+    """pair() with a device `quad`, which has four queues for each direction."""
+    with pair() as net:
+        run(["ip", "link", "add", "quad", "numtxqueues", "4", "numrxqueues", "4", "type", "veth", "peer", "name", "far",
+             "netns", net.there], net.here)
+        run("ip link set quad up", net.here)
+        run("ip link set far up", net.there)
+        yield net
+
+
+@test("up --queues")
+def up_shares_the_rate_among_all_queues_or_not():
+    with four_queues() as net:
+        empty = snapshot(net.here)
+        dualpi2("up quad --upload 4mbit --download 8mbit --queues all --link docsis", net.here)
+        expect_equal(kinds(net), [("dualpi2_mq", 4), ("dualpi2_mq", 8)])
+        shown = tc("class show dev dp2-quad", net.here).stdout
+        expect_equal(shown.count("class dualpi2_mq"), 4, "queues of the ifb device")
+        dualpi2("set quad --upload 5mbit", net.here)
+        said = dualpi2("up quad --upload 6mbit", net.here)
+        expect("queues all" in said, said)
+        expect_equal(kinds(net), [("dualpi2_mq", 6), ("dualpi2_mq", 8)], "changed, kept")
+        dualpi2("set quad --queues one", net.here)
+        expect_equal(kinds(net), [("dualpi2", 6), ("dualpi2", 8)])
+        tc("qdisc del dev quad root", net.here)
+        said = dualpi2("status quad", net.here, code=1, lines=0)
+        expect("fix: dualpi2 up quad --download 8mbit --upload 6mbit --queues one" in said, said)
+        dualpi2("down quad", net.here)
+        expect_equal(snapshot(net.here), empty)
+
+
+@test("set --queues all of an ifb device with one queue")
+def set_queues_puts_another_ifb_device_in_place():
+    with four_queues() as net, stand_in(ip=counting("$FAIL_AT", "eq"), tc=counting("$FAIL_AT", "eq")) as path:
+        dualpi2("up quad --upload 4mbit --download 8mbit", net.here)
+        before, old = snapshot(net.here), ifbs(net.here)
+        # In place of line 4, the filter, comes one of another kind.
+        for number in (0, 1, 2, 3, 5, 6):
+            write("/tmp/count", b"0\n")
+            said = dualpi2("set quad --queues all", net.here, code=1, path=path, env={"FAIL_AT": str(number)})
+            expect("made to fail" in said, said)
+            expect_equal(snapshot(net.here), before, f"after the failure of line {number}")
+        dualpi2("set quad --queues all", net.here)
+        expect_equal(kinds(net), [("dualpi2_mq", 4), ("dualpi2_mq", 8)])
+        new = ifbs(net.here)
+        expect(len(new) == 1 and new != old, f"{old}, then {new}")
+        dualpi2("status quad", net.here)
+        expect(f"to device {next(iter(new))}" in tc("filter show dev quad ingress", net.here).stdout, "the filter")
+
+
 @each(["up", "set"])
 def CASE_direction_off_is_removed(verb):
     with pair() as net:

@@ -85,7 +85,7 @@ def set_that_fails_is_undone():
 
 @test("set of a device that is not set up")
 def set_starts_from_the_saved_configuration():
-    saved = b'UPLOAD="4mbit"\nDOWNLOAD=8mbit\nLINK="docsis"\nREPLACE="yes"\n'
+    saved = b'UPLOAD="4mbit"\nDOWNLOAD=8mbit\nLINK="docsis"\nQUEUES=all\nREPLACE="yes"\n'
     with systemd() as (path, _), pair() as net:
         write(CONF, saved)
         tc(TBF, net.here)
@@ -97,7 +97,9 @@ def set_starts_from_the_saved_configuration():
         dualpi2("set wan --download 9mbit --persist", net.here, path=path)
         with open(CONF, encoding="ascii") as file:
             expect_equal(re.findall(r'^(\w+)="(.*)"$', file.read(), re.M), [
-                ("DOWNLOAD", "9mbit"), ("UPLOAD", "5mbit"), ("LINK", "docsis"), ("REPLACE", "yes")])
+                ("DOWNLOAD", "9mbit"), ("UPLOAD", "5mbit"), ("LINK", "docsis"), ("QUEUES", "all"),
+                ("REPLACE", "yes")])
+        expect_equal(root(net.here, "wan")["kind"], "dualpi2_mq")
         dualpi2("down wan", net.here, path=path)
         write(CONF, b"UPLOAD=fast\n")
         for args in ("set wan --download 9mbit", "up wan --download 9mbit"):
@@ -145,8 +147,10 @@ WRONG = {
                           "dualpi2 up wan --download RATE --upload RATE\n"),
     "device_misspelled": ("set wna --upload 1mbit", 1,
                           "dualpi2: there is no device 'wna' (did you mean 'wan'?); list devices with: ip link\n"),
-    "set_without_a_value": ("set wan", 2, "dualpi2: no value to change; give --download, --upload, --link, --rtt or, "
-                            "after --, options of tc\n"),
+    "set_without_a_value": ("set wan", 2, "dualpi2: no value to change; give --download, --upload, --link, --rtt, "
+                            "--queues or, after --, options of tc\n"),
+    "queues_misspelled": ("up wan --upload 5mbit --queues al", 2, "dualpi2: --queues: 'al' is neither one nor all (did "
+                          "you mean 'all'?)\n"),
     "off_of_all": ("up wan --upload off", 2, "dualpi2: no direction is left to shape; to remove dualpi2, run: dualpi2 "
                    "down wan\n"),
     "command_misspelled": ("stattus", 2, "dualpi2: unknown command 'stattus' (did you mean 'status'?); see: dualpi2 "

@@ -38,7 +38,10 @@ def _add_rates(one, kept):
                             f"\"pppoe-ptm ether-vlan\", \"overhead 18 mpu 64\" ({kept[1].format('raw')})")
     rtt = one.add_argument("--rtt", metavar="TIME", help="longest base RTT of the connections, 1ms to 8.5s, or a "
                            f"keyword of cake such as regional ({kept[1].format('100ms')})")
+    queues = one.add_argument("--queues", metavar="one|all", help="one: dualpi2, for which one processor sends at a "
+                              "time; all: dualpi2_mq, over all transmit queues (default: keep, at first one)")
     # For shell completion.
+    queues.completions = [*arguments.QUEUES]
     download.completions = upload.completions = [commands.OFF]
     link.completions = [*arguments.PRESETS, *arguments.FRAMINGS, "overhead", "mpu", "ether-vlan"]
     rtt.completions = [*arguments.RTTS]
@@ -63,11 +66,12 @@ def _add_up(verbs):
     one = verbs.add_parser(
         "up", help="shape a link in both directions, or change that",
         usage="dualpi2 up DEV [--download RATE|off] [--upload RATE|off] [--link KEYWORDS] [--rtt TIME]\n"
-              "                  [--persist] [--replace] [-y] [--dry-run] [-v] [-n NETNS] [-- OPTIONS OF TC]\n"
+              "                  [--queues one|all] [--persist] [--replace] [-y] [--dry-run] [-v] [-n NETNS]\n"
+              "                  [-- OPTIONS OF TC]\n"
               "       dualpi2 up DEV --from-config [--replace] [--dry-run] [-v] [-n NETNS]",
         description="Shape a link in both directions with dualpi2. Needs --download, --upload or both. A direction "
-                    "that is not\nnamed is kept. All other values that are not named return to their defaults; "
-                    "`dualpi2 set` keeps them.",
+                    "that is not\nnamed is kept, and so is --queues. All other values that are not named return to "
+                    "their defaults;\n`dualpi2 set` keeps them.",
         epilog=_epilog("dualpi2 up eth0 --upload 19mbit --download 90mbit --link docsis --persist", rates=True))
     one.add_argument("device", metavar="DEV", help="the device towards the Internet")
     _add_rates(one, ("default: keep", "default: {0}"))
@@ -79,7 +83,8 @@ def _add_set(verbs):
     one = verbs.add_parser(
         "set", help="change some values of a link, and keep the others",
         usage="dualpi2 set DEV [--download RATE|off] [--upload RATE|off] [--link KEYWORDS] [--rtt TIME]\n"
-              "                   [--persist] [--replace] [-y] [--dry-run] [-v] [-n NETNS] [-- OPTIONS OF TC]",
+              "                   [--queues one|all] [--persist] [--replace] [-y] [--dry-run] [-v] [-n NETNS]\n"
+              "                   [-- OPTIONS OF TC]",
         description="Change the named values, and keep all others: those of the running configuration or, if the "
                     "device is not\nset up, of /etc/dualpi2/DEV.conf. The change is applied completely or not at all.",
         epilog=_epilog("dualpi2 set eth0 --upload 18mbit", "dualpi2 set eth0 --persist -- target 20ms", rates=True))
@@ -158,12 +163,13 @@ def _saved(device):
 def _made(values):
     """A configuration from values such as DOWNLOAD."""
     return commands.Want(values.get("DOWNLOAD"), values.get("UPLOAD"), values.get("LINK"), values.get("RTT"),
-                         arguments.split(values.get("OPTIONS"), "OPTIONS"))
+                         values.get("QUEUES"), arguments.split(values.get("OPTIONS"), "OPTIONS"))
 
 
 def _want(options, extra):
     """The configuration that is asked for. It depends on the running one: call it with the lock held."""
-    given = {"DOWNLOAD": options.download, "UPLOAD": options.upload, "LINK": options.link, "RTT": options.rtt}
+    given = {"DOWNLOAD": options.download, "UPLOAD": options.upload, "LINK": options.link, "RTT": options.rtt,
+             "QUEUES": options.queues}
     given = {key: value for key, value in given.items() if value is not None}
     if options.verb == "up" and options.from_config:
         if given or extra or options.persist:
@@ -174,7 +180,8 @@ def _want(options, extra):
     if options.verb == "up" and not {"DOWNLOAD", "UPLOAD"} & set(given):
         raise Trouble("neither --download RATE nor --upload RATE is given; give one or both", 2)
     if not given and not extra and not options.persist:
-        raise Trouble("no value to change; give --download, --upload, --link, --rtt or, after --, options of tc", 2)
+        raise Trouble("no value to change; give --download, --upload, --link, --rtt, --queues or, after --, options of "
+                      "tc", 2)
     # Invalid values are reported before any file is read.
     commands.Want(**{"upload": "1mbit", **{key.lower(): value for key, value in given.items()
                                            if value != commands.OFF}}, options=extra)
@@ -192,14 +199,16 @@ def _want(options, extra):
         values = {**base, **given,
                  "OPTIONS": arguments.merged(arguments.split(base.get("OPTIONS"), "OPTIONS"), extra)}
     else:
-        values = {**{key: base[key] for key in ("DOWNLOAD", "UPLOAD") if key in base}, **given, "OPTIONS": extra}
+        values = {**{key: base[key] for key in ("DOWNLOAD", "UPLOAD", "QUEUES") if key in base}, **given,
+                  "OPTIONS": extra}
         options.lost = [f"--{key.lower()} {base[key]!r}" if key != "OPTIONS" else f"-- {base[key]}"
                         for key in ("LINK", "RTT", "OPTIONS") if base.get(key) and not values.get(key)]
     rates = {key.lower(): values[key] for key in ("DOWNLOAD", "UPLOAD")
              if values.get(key, commands.OFF) != commands.OFF}
     if not rates:
         raise Trouble(commands.BOTH_OFF.format(options.device), 2)
-    return commands.Want(**rates, link=values.get("LINK"), rtt=values.get("RTT"), options=values["OPTIONS"])
+    return commands.Want(**rates, link=values.get("LINK"), rtt=values.get("RTT"),
+                         queues=values.get("QUEUES"), options=values["OPTIONS"])
 
 
 def _up(options, extra):

@@ -50,7 +50,8 @@ PRESETS = {
     # end
 }
 FRAMINGS = ("raw", "noatm", "atm", "ptm")
-
+# Values of --queues, and the qdisc of each.
+QUEUES = {"one": "dualpi2", "all": "dualpi2_mq"}
 
 # Options of tc whose value can begin with a letter; all other values begin with a digit, a sign or a dot.
 VALUES_OF_LETTERS = ("nqb",)
@@ -114,6 +115,13 @@ def rtt(text):
     if not RTT_MIN_US <= us <= RTT_MAX_US:
         raise Trouble(f"--rtt: '{text}' is out of range; write a time from 1ms to 8.5s", 2)
     return ["max_rtt", text]
+
+
+def queues(text):
+    """The kind of qdisc for a value of --queues."""
+    if text not in QUEUES:
+        raise Trouble(f"--queues: '{text}' is neither {' nor '.join(QUEUES)}{nearest(text, QUEUES)}", 2)
+    return QUEUES[text]
 
 
 def by_name(options):

@@ -34,6 +34,7 @@ OLDEST = (2, 3)
 TOO_OLD = ("the loaded module sch_dualpi2 is not this project's, or too old for `bandwidth`; install dualpi2-dkms {0} "
            "and unload the loaded module: modprobe -r sch_dualpi2")
 OFF = "off"
+MANY = arguments.QUEUES["all"]
 BOTH_OFF = "no direction is left to shape; to remove dualpi2, run: dualpi2 down {0}"
 # The options that say whether a flow that builds the L4S queue is redirected. `up` does so by default, tc does not.
 PROTECTION = ("qprotect", "qprotect_hash", "no_qprotect")
@@ -60,12 +61,13 @@ class Step:
 
 
 class Want:
-    """A configuration: text of the five values, and what they mean."""
+    """A configuration: text of the six values, and what they mean."""
 
-    def __init__(self, download=None, upload=None, link=None, rtt=None, options=()):
+    def __init__(self, download=None, upload=None, link=None, rtt=None, queues=None, options=()):
         if not download and not upload:
             raise Trouble("neither --download RATE nor --upload RATE is given; give one or both", 2)
-        self.text = {"DOWNLOAD": download, "UPLOAD": upload, "LINK": link, "RTT": rtt, "OPTIONS": shlex.join(options)}
+        self.text = {"DOWNLOAD": download, "UPLOAD": upload, "LINK": link, "RTT": rtt, "QUEUES": queues,
+                     "OPTIONS": shlex.join(options)}
         for key, text in self.text.items():
             bad = next((char for char in text or "" if char == '"' or not (char == "\t" or char.isprintable())), None)
             if bad:
@@ -77,6 +79,7 @@ class Want:
             self.text[key] = found and found.text
         self.link = arguments.link(link)
         self.rtt = arguments.rtt(rtt) if rtt else []
+        self.kind = arguments.queues(queues) if queues else None
         self.options = list(options)
         self.hints = [found.hint for found in (self.download, self.upload) if found and found.hint]
         for name in ("bandwidth", "unlimited", "ingress", "egress"):
@@ -188,24 +191,25 @@ def running(here):
 
 def _root_step(dev, root, want, ingress, old):
     """The step that sets the root qdisc of a device; `old` is the state before, if known."""
-    # A dualpi2_mq that replaced the dualpi2 under its handle stays one.
-    kind = root["kind"] if _own(root) else "dualpi2"
+    # Without --queues, a dualpi2_mq that replaced the dualpi2 under its handle stays one.
+    found = root["kind"] if _own(root) else "dualpi2"
+    kind = want.kind or found
     full = want.qdisc(ingress, False, kind)
     verify = (dev, want.download if ingress else want.upload)
     at = ["dev", dev, "root", "handle"]
     before = (old or {}).get("ingress" if ingress else "egress")
     if _own(root):
-        handle, before = root["handle"], before and [kind, *before[1:]]
+        handle, before = root["handle"], before and [found, *before[1:]]
         undo = ["tc", "qdisc", "replace", *at, handle, *before] if before else None
         dropped = set((old or {}).get("named", [])) - want.named()
-        if before and not dropped:
+        if before and not dropped and kind == found:
             return Step(["tc", "qdisc", "change", *at, handle, *full], ["tc", "qdisc", "change", *at, handle, *before],
                         verify)
-        # Options that are no longer named have unknown values: create a new qdisc.
+        # Another kind, or options that are no longer named and have unknown values: create a new qdisc.
         other = HANDLES[1 - HANDLES.index(handle)]
         return Step(["tc", "qdisc", "replace", *at, other, *want.qdisc(ingress, True, kind)], undo, verify)
     verb = "replace" if root else "add"
-    return Step(["tc", "qdisc", verb, *at, HANDLES[0], *want.qdisc(ingress, True)],
+    return Step(["tc", "qdisc", verb, *at, HANDLES[0], *want.qdisc(ingress, True, kind)],
                 ["tc", "qdisc", "del", "dev", dev, "root"], verify, root and f"the qdisc {_name(root)}")
 
 
@@ -222,9 +226,9 @@ def _redirect(dev, ifb):
 def ingress_filters(here, ifb):
     """(has the filter of dualpi2, has an outdated filter of dualpi2, other filters) of the device's ingress."""
     mine = stale = False
-    others = []
+    others, targeted = [], {ifb, here.ifb and here.ifb.name}
     for pref, kind, targets in system.filters(here.name, system.CLSACT_INGRESS):
-        if pref == PREF and kind in ("matchall", "u32") and not set(targets) - {ifb} & set(here.by_name):
+        if pref == PREF and kind in ("matchall", "u32") and not set(targets) - targeted & set(here.by_name):
             # The device of an outdated filter may be gone.
             mine = mine or targets == [ifb]
             stale = stale or targets != [ifb]
@@ -254,16 +258,22 @@ def plan_up(here, want, may_replace):
     if want.upload and root and not _own(root):
         taken.append(f"the root qdisc {_name(root)}")
     steps_others, steps_last = [], []
-    clsact, ifb = bool(old and old.get("clsact")), here.ifb.name if here.ifb else None
+    clsact, kept = bool(old and old.get("clsact")), here.ifb
+    if kept and want.download and want.kind == MANY and kept.tx_queues < here.device.rx_queues:
+        # The number of its queues is fixed: another one takes over.
+        kept = None
+    ifb = kept.name if kept else here.ifb_name() if want.download else None
     ingress = system.ingress_qdisc(dev)
     mine, stale, others = ingress_filters(here, ifb) if ingress else (False, False, [])
     if want.download:
-        if not here.ifb:
-            ifb = here.ifb_name()
-            steps.append(Step(["ip", "link", "add", "name", ifb, "type", "ifb"], ["ip", "link", "del", "dev", ifb]))
-        if not here.ifb or not here.ifb.up or here.ifb.alias != ALIAS + dev:
+        if not kept:
+            # A packet leaves it through the queue through which it came.
+            many = ["numtxqueues", str(here.device.rx_queues)] if want.kind == MANY else []
+            steps.append(Step(["ip", "link", "add", "name", ifb, *many, "type", "ifb"],
+                              ["ip", "link", "del", "dev", ifb]))
+        if not kept or not kept.up or kept.alias != ALIAS + dev:
             steps.append(Step(["ip", "link", "set", "dev", ifb, "alias", ALIAS + dev, "up"]))
-        ifb_root = system.root_qdisc(ifb) if here.ifb else None
+        ifb_root = system.root_qdisc(ifb) if kept else None
         steps.append(_root_step(ifb, ifb_root, want, True, old))
         if not ingress:
             steps.append(Step(["tc", "qdisc", "add", "dev", dev, "clsact"],
@@ -274,9 +284,11 @@ def plan_up(here, want, may_replace):
             steps_others = [Step(["tc", "filter", "del", "dev", dev, "ingress", "pref", str(pref)],
                                  ends=f"the filter {kind} pref {pref}") for pref, kind in others]
         if stale:
-            steps.append(Step(_redirect(dev, ifb).undo))
+            steps.append(Step(_redirect(dev, ifb).undo, here.ifb and _redirect(dev, here.ifb.name).do))
         if not mine:
             steps.append(_redirect(dev, ifb))
+        if here.ifb and not kept:
+            steps_last.append(Step(["ip", "link", "del", "dev", here.ifb.name]))
     else:
         steps_last += _ingress_away(here, mine or stale, others, ingress)
         clsact = False
@@ -346,12 +358,12 @@ def plan_down(here):
 def explain(failed):
     """One sentence for a failed line: what failed and what to do."""
     said, line = failed.said, shlex.join(failed.command)
-    if 'Unknown qdisc "dualpi2"' in said or 'What is "' in said:
+    if 'Unknown qdisc "dualpi2' in said or 'What is "' in said:
         return _tc_trouble("" if "Unknown" in said else "other")
     if failed.command[:3] == ["ip", "link", "add"] and ("Unknown device type" in said or "not supported" in said):
         return ("the kernel has no ifb device, which --download needs; load it (modprobe ifb), install it (OpenWrt: "
                 "kmod-ifb), or use --download off")
-    if "dualpi2" in failed.command and ("kind is unknown" in said or "No such file or directory" in said or
+    if set(KINDS) & set(failed.command) and ("kind is unknown" in said or "No such file or directory" in said or
                                       "qdisc not found" in said):
         return ("the kernel has no dualpi2; install the module (Debian: apt install dualpi2-dkms) and run: modprobe "
                 "sch_dualpi2")

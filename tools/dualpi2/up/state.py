@@ -15,7 +15,7 @@ from .. import Trouble
 RUN = "/run/dualpi2"
 SO_NETNS_COOKIE = 71
 ETC = "/etc/dualpi2"
-KEYS = ("DOWNLOAD", "UPLOAD", "LINK", "RTT", "OPTIONS", "REPLACE")
+KEYS = ("DOWNLOAD", "UPLOAD", "LINK", "RTT", "QUEUES", "OPTIONS", "REPLACE")
 
 
 def _directory():

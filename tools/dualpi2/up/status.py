@@ -40,7 +40,7 @@ def _one(name):
     known = here.state or {}
     values = known.get("words", {})
     found = {"device": name, "present": here.device is not None, "link": values.get("LINK"), "rtt": values.get("RTT"),
-             "options": values.get("OPTIONS"), "at_boot": service.enabled(name),
+             "queues": values.get("QUEUES"), "options": values.get("OPTIONS"), "at_boot": service.enabled(name),
              "waits": False, "upload": None, "download": None, "problems": []}
     config = os.path.exists(state.config_path(name))
     if not here.device and not here.state and config:
@@ -70,7 +70,7 @@ def _one(name):
 
 
 def _again(values):
-    text = [f"--{key.lower()} {shlex.quote(values[key])}" for key in ("DOWNLOAD", "UPLOAD", "RTT", "LINK")
+    text = [f"--{key.lower()} {shlex.quote(values[key])}" for key in ("DOWNLOAD", "UPLOAD", "RTT", "LINK", "QUEUES")
             if values.get(key)]
     return " ".join(text) + (f" -- {values['OPTIONS']}" if values.get("OPTIONS") else "")
 
@@ -80,7 +80,7 @@ def text(found):
     sides = [f"{side} {found[side]['rate']}" + (f" ({found[side]['device']})" if side == "download" else "")
              for side in ("upload", "download") if found[side]]
     parts = [" ".join(sides)] if sides else []
-    parts += [f"{name} {found[name]}" for name in ("link", "rtt", "options") if found[name]]
+    parts += [f"{name} {found[name]}" for name in ("link", "rtt", "queues", "options") if found[name]]
     parts += ["waits for the device"] if found["waits"] else []
     parts += ["at each boot"] if found["at_boot"] else []
     line = f"{found['device']}: " + ", ".join(parts) if parts else found["device"] + ":"

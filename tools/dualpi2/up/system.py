@@ -78,6 +78,9 @@ class Device:
         self.flags = found.get("flags", [])
         self.alias = found.get("ifalias", "")
         self.kind = found.get("linkinfo", {}).get("info_kind", "")
+        self.tx_queues = found.get("num_tx_queues", 1)
+        # A kernel for one processor does not tell.
+        self.rx_queues = found.get("num_rx_queues", self.tx_queues)
         self.up = "UP" in self.flags
         self.loopback = "LOOPBACK" in self.flags
 
