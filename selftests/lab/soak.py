@@ -118,6 +118,11 @@ def report(path):
     with open(path, encoding="utf-8") as file:
         hours = [json.loads(line) for line in file]
     missed = [f"hour {h['hour']}: {m}" for h in hours for m in h["missed"]]
+    seen = {}
+    for h in hours:
+        first = seen.setdefault(json.dumps(h["legs"]), h["hour"])
+        if first != h["hour"]:
+            missed.append(f"hour {h['hour']} repeats hour {first}: their machines had one seed")
     for case in hours[0]["legs"] if hours else ():
         legs = [h["legs"][case] for h in hours]
         print(f"# {case}: " + ", ".join(
