@@ -124,6 +124,7 @@ void prove_burst_tolerance_is_bounded(void)
 	prove(b.mean_ns <= 1U << 28);
 }
 
+/* proof: slow */
 void prove_merged_histograms_add_up(void)
 {
 	struct dualpi2_hist to_hist, from_hist;

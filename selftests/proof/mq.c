@@ -67,6 +67,7 @@ static struct dualpi2_mq_clock any_clock(void)
 	return clock;
 }
 
+/* proof: slow */
 void prove_mq_params_hold_for_all_options(void)
 {
 	struct dualpi2_mq_params p;
@@ -182,7 +183,7 @@ void prove_mq_ticket_is_bounded(void)
 }
 
 /* An L4S packet leaves within a ticket that has begun, or as a debt within its limit. */
-/* proof: once dualpi2_mq_cost:any_cost dualpi2_bytes_ns:any_bytes_ns mul_u64_u32_shr:any_stretch */
+/* proof: slow once dualpi2_mq_cost:any_cost dualpi2_bytes_ns:any_bytes_ns mul_u64_u32_shr:any_stretch */
 void prove_mq_l4s_packet_is_paid(void)
 {
 	struct dualpi2_mq_params p = any_mq_params();
@@ -207,7 +208,7 @@ void prove_mq_l4s_packet_is_paid(void)
 }
 
 /* A Classic packet leaves within a ticket that has begun, never as a debt. */
-/* proof: once dualpi2_mq_cost:any_cost dualpi2_mq_c_ticket_ns:any_ticket */
+/* proof: slow once dualpi2_mq_cost:any_cost dualpi2_mq_c_ticket_ns:any_ticket */
 void prove_mq_classic_packet_is_paid(void)
 {
 	struct dualpi2_mq_params p = any_mq_params();

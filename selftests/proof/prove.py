@@ -4,11 +4,11 @@
 
 Each proof holds for all inputs that it does not exclude. Besides its own claims it shows that no statement on the way
 overflows, loses bits in a conversion, divides by zero, shifts too far or leaves an array. The algorithm's headers are
-those of the module, unmodified. A comment '/* proof: WORDS */' before a proof says: long (only with --long), a solver
-(cvc5, z3) where the default one takes too long, 64 (not proved on 32 bit), once (it is shown that no loop is repeated,
-which CBMC does not find out by itself), modulo (unsigned numbers may overflow on purpose), FUNCTION:CONTRACT (calls of
-FUNCTION are replaced by calls of CONTRACT, a function of the proofs with any result that its own proof allows). Each
-function of the headers must be in a proof.
+those of the module, unmodified. A comment '/* proof: WORDS */' before a proof says: long (only with --long), slow (on
+32 bit only with --long), a solver (cvc5, z3) where the default one takes too long, 64 (not proved on 32 bit), once (it
+is shown that no loop is repeated, which CBMC does not find out by itself), modulo (unsigned numbers may overflow on
+purpose), FUNCTION:CONTRACT (calls of FUNCTION are replaced by calls of CONTRACT, a function of the proofs with any
+result that its own proof allows). Each function of the headers must be in a proof.
 
 scripts/proof.sh runs this program in a Debian tree that has CBMC.
 """
@@ -247,7 +247,8 @@ def main():
             return mutants(args.mutants, where)
     wanted = [(proof, bits) for proof in proofs() for bits in BITS
               if (not args.k or any(part in proof.name for part in args.k)) and args.bits in (None, bits)
-              and (args.long or "long" not in proof.words) and (bits == "64" or "64" not in proof.words)]
+              and (args.long or "long" not in proof.words and (bits == "64" or "slow" not in proof.words))
+              and (bits == "64" or "64" not in proof.words)]
     if args.broken:
         wanted = [(proof, bits) for proof, bits in wanted if bits == "64"]
     if not wanted:

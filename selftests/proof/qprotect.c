@@ -45,6 +45,7 @@ void prove_scores_hold_for_all_options(void)
 	prove(qp.has_ramp || qp.delay_ns == DUALPI2_QPROTECT_DELAY_MAX_NS || v.ramp.max_ns < qp.delay_ns);
 }
 
+/* proof: slow */
 void prove_verdict_of_queue_protection(void)
 {
 	struct dualpi2_qprotect_params qp = any_scores();

@@ -60,6 +60,7 @@ void prove_no_queue_waits_without_limit(void)
 }
 
 /* What prove_bound() takes for the start. */
+/* proof: slow */
 void prove_credit_starts_within_its_bounds(void)
 {
 	struct dualpi2_params p = any_params();
