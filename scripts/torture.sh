@@ -80,6 +80,7 @@ in_vm() {
 	fi
 	# User-mode Linux has one CPU.
 	[ "$kernel" != 6.1 ] || options+=(--cpus 2)
+	[ -z "${LOG_SIZE-}" ] || options+=(--append "log_buf_len=$LOG_SIZE")
 	[ -z "${KMEMLEAK-}" ] || options+=(--append kmemleak=on)
 	DUALPI2_MODULE=$module scripts/run-vm.sh --kernel "$kernel" --memory 3G --timeout 86400 "${options[@]}" -- \
 		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" "$@"
@@ -90,7 +91,7 @@ python=$DUALPI2_VENV/bin/python
 step_netlink() {
 	[ -e "$work/corpus.txt" ] || cp selftests/fuzz/corpus/netlink.txt "$work/corpus.txt"
 	# shellcheck disable=SC2016 # for the shell in the machine
-	in_vm debug sh -c 'insmod "$DUALPI2_TRACE_PC" && insmod "$DUALPI2_MODULE" && exec "$@"' sh \
+	LOG_SIZE=64M in_vm debug sh -c 'insmod "$DUALPI2_TRACE_PC" && insmod "$DUALPI2_MODULE" && exec "$@"' sh \
 		build/fuzz/netlink --messages "${FUZZ:-100000000}" --seed 1 --state "$work/netlink.state" \
 		--corpus "$work/corpus.txt" --fail "$work/netlink.failure"
 }
