@@ -29,6 +29,7 @@ def healthy():
         "links": {"eth0": {"name": "eth0", "mtu": 1500, "type": 1, "kind": "", "lower": None, "offloads": {}},
                   "eth1": {"name": "eth1", "mtu": 1500, "type": 1, "kind": "", "lower": None, "offloads": {}}},
         "pppoe": [], "addresses": ["10.0.0.1"], "below": {}, "shapers": [], "rewriters": [], "flowtables": [],
+        "processors": [0.6, 0.2],
         "sysctl": {"tcp_ecn": 2, "tcp_ecn_option": None, "ip_forward": 1},
         "qdiscs": [{"device": "eth0", "kind": "dualpi2", "name": "dualpi2 1:", "handle": "1:", "where": "root",
                     "shaper": {"rate": 1250000, "burst_ns": 0}, "packets": 6000, "bytes": 6000000, "drops": 0,

@@ -19,6 +19,54 @@ from dualpi2.up import commands, status
 from ktap import expect_equal as equal, main, test
 
 
+def at_its_limit():
+    """One of four processors is, and eth0 has four queues."""
+    facts = healthy()
+    facts["processors"] = [0.99, 0.4, 0.2, 0.1]
+    facts["links"]["eth0"]["tx_queues"] = 4
+    return facts
+
+
+def ids_of(facts):
+    return [finding.kind for finding in rules.diagnose(facts).findings]
+
+
+@test
+def one_core_at_its_limit_is_told_where_others_could_help():
+    equal(ids_of(at_its_limit()), ["one-core"])
+    [finding] = rules.diagnose(at_its_limit()).findings
+    assert "of 4 processors one works 99% of the time and another one 10%" in finding.verdict, finding.verdict
+    assert "dualpi2_mq" in finding.command and not finding.fixes, finding.command
+    managed = at_its_limit()
+    one(managed)["handle"] = managed["qdiscs"][0]["handle"] = "d50:"
+    [finding] = rules.diagnose(managed).findings
+    equal((finding.command, finding.fixes), ("dualpi2 set eth0 --queues all", True))
+
+
+@test
+def one_core_is_no_finding_where_others_could_not_help():
+    for where, key, value in (
+            ("links", "tx_queues", 1), ("one", "kind", "dualpi2_mq"), ("one", "where", "parent 1:1"),
+            ("one", "waiting", 0.0), ("options", "bandwidth", 0), ("qdisc", "overlimits", 61),
+            ("facts", "processors", []), ("facts", "processors", [0.99]), ("facts", "processors", [0.9, 0.1]),
+            ("facts", "processors", [0.99, 0.9])):
+        facts = at_its_limit()
+        part = {"links": facts["links"]["eth0"], "one": one(facts), "qdisc": facts["qdiscs"][0], "facts": facts,
+                "options": one(facts)["options"]}[where]
+        part[key] = value
+        equal(ids_of(facts), [], f"{key} {value}")
+
+
+@test
+def share_of_a_processor_is_read_from_the_kernel():
+    before = probe.busy_ticks("cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 10 0 20 100 5 0 5 0 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\n"
+                              "intr 1\n")
+    equal(before, {"cpu0": (35, 140), "cpu1": (0, 0)})
+    after = probe.busy_ticks("cpu0 10 0 20 190 5 0 15 0 0 0\ncpu1 0 0 0 0 0 0 100 0 0 0\ncpu2 1 1 1 1 1 1 1 1\n")
+    equal(probe.busy_shares(before, after), [1.0, 0.1])
+    equal(probe.busy_ticks(""), {})
+
+
 def answer(*args, facts=None, names=None, terminal=""):
     """(code, stdout, stderr) of the doctor. facts: a dict for each observation, or one for all."""
     facts = facts if isinstance(facts, list) else [facts]

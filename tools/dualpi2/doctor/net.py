@@ -14,7 +14,8 @@ import struct
 from ..kernel import netlink, qdisc
 from ..kernel.netlink import TCA_KIND, TCA_OPTIONS, TCMSG_LEN, attr_list, attrs, handle_text, tcmsg
 
-IFLA_MTU, IFLA_LINK, IFLA_MASTER, IFLA_IFALIAS, IFLA_STATS64, IFLA_NETNSID = 4, 5, 10, 20, 23, 37
+IFLA_MTU, IFLA_LINK, IFLA_MASTER, IFLA_IFALIAS, IFLA_STATS64 = 4, 5, 10, 20, 23
+IFLA_NUM_TX_QUEUES, IFLA_NETNSID = 31, 37
 RTF_UP, RTF_REJECT = 1, 0x200
 IFA_ADDRESS, IFA_LOCAL = 1, 2
 PSCHED_NS = 64          # one tick of the kernel's packet scheduler, since 2009
@@ -131,7 +132,7 @@ def _link(data):
     return {"ifindex": index, "name": _text(known.get(netlink.IFLA_IFNAME)), "type": kind, "up": bool(flags & 1),
             "loopback": bool(flags & 8), "mtu": _u32(known.get(IFLA_MTU)), "lower": _u32(known.get(IFLA_LINK)),
             "elsewhere": IFLA_NETNSID in known, "master": _u32(known.get(IFLA_MASTER)),
-            "alias": _text(known.get(IFLA_IFALIAS)),
+            "alias": _text(known.get(IFLA_IFALIAS)), "tx_queues": _u32(known.get(IFLA_NUM_TX_QUEUES), 1),
             "kind": _text(info.get(netlink.IFLA_INFO_KIND)), "rx_packets": counts[0], "tx_packets": counts[1]}
 
 

@@ -83,6 +83,22 @@ def module():
     }
 
 
+def busy_ticks(text):
+    """{processor: (ticks in which it worked, all ticks)} since boot, from /proc/stat."""
+    found = {}
+    for name, *numbers in map(str.split, text.splitlines()):
+        if re.fullmatch(r"cpu\d+", name) and len(numbers) >= 8:
+            ticks = [int(number) for number in numbers[:8]]
+            found[name] = sum(ticks) - ticks[3] - ticks[4], sum(ticks)      # idle, and waiting for a disk
+    return found
+
+
+def busy_shares(before, after):
+    """The share of the time in which each processor worked between two of busy_ticks(), the busiest first."""
+    return sorted(((after[name][0] - work) / (after[name][1] - ticks) for name, (work, ticks) in before.items()
+                   if name in after and after[name][1] > ticks), reverse=True)
+
+
 def _list(path):
     try:
         return os.listdir(path)
@@ -428,13 +444,14 @@ def facts_of(names, seconds):
         links={one["name"]: dict(one, lower=links.get(one["lower"], {}).get("name"),
                                  **({"offloads": net.offloads(one["name"])} if one["up"] else {}))
                for one in links.values() if not one["loopback"]})
-    began = time.monotonic()
+    began, before = time.monotonic(), busy_ticks(_read("/proc/stat"))
     watch = Watched(asker)
     peers = {name: {peer: (one, one.links(), Watched(one)) for peer, one in _beyond_veth(here[name]).items()}
              for name in names if name in here}
     tally = _observe(asker, links, [watch, *(one[2] for found in peers.values() for one in found.values())], seconds)
     elapsed = time.monotonic() - began
     now = asker.links()
+    shared.update(processors=busy_shares(before, busy_ticks(_read("/proc/stat"))))
     shared.update(packets=tally, rewriters=rewriters(links, asker), flowtables=flowtables())
     found = []
     for name in names:

@@ -7,7 +7,8 @@ are defined here and nowhere else.
 
 from ..kernel.layout import HEADER
 from ..kernel.text import delay
-from .findings import NOTE, UNKNOWN, Diagnosis, Finding, below_rate, bits, change, count, numbers, quoted, tc_rate
+from .findings import (NOTE, UNKNOWN, UP_HANDLES, Diagnosis, Finding, base_device, below_rate, bits, change, count,
+                       numbers, quoted, tc_rate)
 
 # A longer delay shows a backlog: twice the first bucket of the Classic queue.
 WAITED_NS = 131_072
@@ -20,6 +21,8 @@ FLOW_PACKETS_AT_LEAST = 8
 UNPARSED_SHARE, UNPARSED_AT_LEAST = 0.05, 20
 MISPLACED_SHARE = 0.1
 OVERLOAD_SHARE = 0.2
+# Of the time that a processor works at its limit, and that another one works; of packets, how often the shaper waits.
+BUSY_SHARE, IDLE_SHARE, WAITS_SHARE = 0.95, 0.5, 0.01
 ETHERNET = 14
 L4S_ECT, CLA_ECT, ANY_ECT = (HEADER.number(f"TC_DUALPI2_ECN_MASK_{name}") for name in ("L4S_ECT", "CLA_ECT", "ANY_ECT"))
 ARPHRD_PPP = 512
@@ -714,6 +717,26 @@ def overload(facts):
     return None, "not in overload"
 
 
+def one_core(facts):
+    shares = facts["processors"]
+    if not shares or shares[0] < BUSY_SHARE or shares[-1] > IDLE_SHARE:
+        return None, "no processor is at its limit while another one has time"
+    for one in instances(facts):
+        known = next((row for row in facts["qdiscs"]
+                      if (row["device"], row["handle"]) == (one["device"], one["handle"])), None)
+        if (one["kind"] != "dualpi2" or one["where"] != "root" or not one["options"].get("bandwidth") or not known
+                or one["waiting"] < WAITING_SHARE or facts["links"].get(one["device"], {}).get("tx_queues", 1) < 2
+                or known["overlimits"] > WAITS_SHARE * known["packets"]):
+            continue
+        managed = one["handle"] in UP_HANDLES
+        return Finding("one-core", one["device"], f"{one['name']} has a backlog and its shaper does not wait: of "
+                       f"{len(shares)} processors one works {shares[0]:.0%} of the time and another one "
+                       f"{shares[-1]:.0%}, and only one at a time sends from one dualpi2",
+                       f"dualpi2 set {quoted(base_device(facts, one['device']))} --queues all" if managed else
+                       "replace it with dualpi2_mq and the same options, see tc-dualpi2(8)", manual=not managed), ""
+    return None, "the busy processor does not slow a dualpi2 down"
+
+
 def sanctioned(facts):
     for one in instances(facts):
         seen = one["seen"]
@@ -760,6 +783,7 @@ RULES = (
     ("no-accecn", no_accecn, "dualpi2"),
     ("no-ect1", no_ect1, "dualpi2"),
     ("overload", overload, "dualpi2"),
+    ("one-core", one_core, "dualpi2"),
     ("sanctioned", sanctioned, "dualpi2"),
     ("step-huge", step_huge, "dualpi2"),
     ("gro-step-packets", gro_step_packets, "dualpi2"),
