@@ -34,7 +34,7 @@ flock 7
 patches=()
 [ -n "$kernel" ] || patches=("$DUALPI2_ROOT"/selftests/debug/*.patch)
 if [ -z "$refresh" ] && [ -e "$tree/Documentation/netlink/specs" ] && grep -q -s -x -F "$(cat /dev/null "${patches[@]}" | cksum)" "$tree/unpacked" &&
-	{ locked "$suite" "$package" | grep -q -w -F "$(head -n 1 "$tree/unpacked")" || is_unlocked "$suite" "$package"; }; then
+	{ locked "$suite" "$package" | grep -w -F "$(head -n 1 "$tree/unpacked")" >/dev/null || is_unlocked "$suite" "$package"; }; then
 	echo "$tree"
 	exit 0
 fi

@@ -99,7 +99,7 @@ judge() {
 		return
 	fi
 	for alias in net-sch-dualpi2 sch_dualpi2; do
-		modinfo -F alias "$module" | grep -qx "$alias" || wrong="lacks the alias $alias"
+		modinfo -F alias "$module" | grep -x "$alias" >/dev/null || wrong="lacks the alias $alias"
 	done
 	[[ $(modinfo -F vermagic "$module") == "$1 "* ]] || wrong="is for $(modinfo -F vermagic "$module")"
 	divisions=$(nm -u "$module" | grep -oE '__(u?(div|mod)di3|u?divmoddi4|aeabi_u?ldivmod)$' | paste -sd ' ') || true

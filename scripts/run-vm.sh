@@ -162,7 +162,7 @@ if [ -n "$virtual_time" ]; then
 	done
 	find "$DUALPI2_ROOT" "${preload[@]}" \( "${prune[@]}" \) -prune -o -print 2>/dev/null |
 		sed 's,^/,,' | (cd / && cpio --quiet -o -H newc) >"$results/preload" 2>"$work/cpio.log" || true
-	tail -c 1024 "$results/preload" | grep -q -a 'TRAILER!!!' ||
+	tail -c 1024 "$results/preload" | grep -a 'TRAILER!!!' >/dev/null ||
 		die "cannot copy the repository: $(tail -n 1 "$work/cpio.log"); free some disk space in ${TMPDIR:-/tmp}"
 else
 	rw=("$DUALPI2_ROOT" "${rw[@]}")
@@ -307,7 +307,7 @@ if [ -z "$allow_warnings" ]; then
 		exit 99
 	fi
 	# The first record has number 0; without it complaints may have been overwritten.
-	if [ -s "$results/kmsg" ] && ! head -n 1 "$results/kmsg" | grep -q '^[0-9]*,0,'; then
+	if [ -s "$results/kmsg" ] && ! head -n 1 "$results/kmsg" | grep '^[0-9]*,0,' >/dev/null; then
 		say "the kernel log overflowed, complaints in it may be lost; print less or pass --append log_buf_len=64M"
 		exit 99
 	fi

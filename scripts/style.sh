@@ -44,7 +44,7 @@ extra() {
 spdx() {
 	local file
 	for file in $(files '*.c' '*.h' '*.py' '*.sh' '*.qos' '*.service' scripts/suites.toml '*.awk' Kbuild extra/Kbuild '*.mk' Makefile .ci/run scripts/run selftests/in_vm 'selftests/*/Makefile' packaging/debian/tests ':!*/control'); do
-		head -n 3 "$file" | grep -q 'SPDX-License-Identifier[:] GPL-2.0-only' || echo "$file: no SPDX line"
+		head -n 3 "$file" | grep 'SPDX-License-Identifier[:] GPL-2.0-only' >/dev/null || echo "$file: no SPDX line"
 	done
 }
 not_executable() {
@@ -54,6 +54,11 @@ not_executable() {
 	done
 }
 shell() { files '*.sh' '*.qos' .ci/run selftests/in_vm packaging/debian/tests ':!*/control' | xargs shellcheck -f gcc; }
+# It ends at the first match, what still writes ends with SIGPIPE, and pipefail takes that for no match: >/dev/null.
+grep_quietly() {
+	files '*.sh' '*.qos' .ci/run selftests/in_vm packaging/debian/tests ':!*/control' |
+		xargs grep -nE '\| *grep (-[a-zA-Z]+ )*-[a-zA-Z]*q[a-zA-Z]* '
+}
 # The rules are in pyproject.toml.
 shell_layout() { files '*.sh' '*.qos' .ci/run selftests/in_vm packaging/debian/tests ':!*/control' | xargs "$DUALPI2_VENV/bin/shfmt" -d; }
 types() { "$DUALPI2_VENV/bin/mypy" | grep -v '^Success'; }
@@ -88,6 +93,7 @@ rule "tc_includes_only_the_uapi_header" uapi_only
 rule "product_without_what_is_in_extra" extra
 rule "every_source_has_a_licence" spdx
 rule "test_programs_are_executable" not_executable
+rule "pipes_do_not_end_in_grep_q" grep_quietly
 rule "shell_scripts_pass_shellcheck" shell
 rule "shell_scripts_are_formatted_by_shfmt" shell_layout
 rule "python_passes_ruff" python

@@ -64,7 +64,7 @@ fi
 wanted=("$@")
 [ $# -gt 0 ] || mapfile -t wanted < <(steps | cut -d' ' -f1)
 for step in "${wanted[@]}"; do
-	steps | grep -q "^$step " || die "unknown step '$step'; torture.sh --list names them"
+	steps | grep "^$step " >/dev/null || die "unknown step '$step'; torture.sh --list names them"
 done
 exec 6>"$work/lock"
 flock -n 6 || die "another torture.sh is at work here"

@@ -79,7 +79,7 @@ fi
 retry 3 build || die "cannot build udp_prague; see the messages above, or install Rust 1.$rust_minor or later (https://rustup.rs) and run again"
 mkdir -p "$dir"
 for program in "${programs[@]}"; do
-	! ldd "$work/bin/$program" 2>&1 | grep -q '=>' || die "$program is not linked statically; see $log"
+	! ldd "$work/bin/$program" 2>&1 | grep '=>' >/dev/null || die "$program is not linked statically; see $log"
 	install -m 755 "$work/bin/$program" "$dir/$program.new"
 	mv "$dir/$program.new" "$dir/$program"
 done

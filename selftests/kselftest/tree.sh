@@ -50,7 +50,7 @@ fetch() {
 
 exec 8>"$parts.lock"
 flock 8
-if ! locked "$suite" "$package" | grep -q -w -F "$(head -n 1 "$parts/unpacked" 2>/dev/null || echo none)" &&
+if ! locked "$suite" "$package" | grep -w -F "$(head -n 1 "$parts/unpacked" 2>/dev/null || echo none)" >/dev/null &&
 	! { [ -e "$parts/unpacked" ] && { is_unlocked "$suite" "$package" || [ -z "$(locked "$suite" "$package")" ]; }; }; then
 	fetch
 fi

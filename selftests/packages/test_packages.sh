@@ -122,7 +122,7 @@ fetch() {
 	"$DUALPI2_ROOT/scripts/dist/deb.sh" "$new" >/dev/null
 	offline=()
 	retry 3 inside 'apt-get -q -o APT::Update::Error-Mode=any update >&2' || die "cannot read the package lists of $release; check the network"
-	if ! inside "apt-cache depends linux-headers-amd64 | grep -qF ' linux-headers-$kernel'"; then
+	if ! inside "apt-cache depends linux-headers-amd64 | grep -F ' linux-headers-$kernel' >/dev/null"; then
 		say "$release: has a newer kernel than the tree"
 		prepare --refresh
 	fi
@@ -164,12 +164,12 @@ tc_takes_the_plugin() {
 	inside '{ tc qdisc add dev lo root dualpi2 help 2>&1 || true; } | grep "ramp TIME"'
 }
 manual_is_ours() { # also where iproute2 brings its own, later
-	inside 'zcat /usr/share/man/man8/tc-dualpi2.8.gz | grep -q "ramp"
+	inside 'zcat /usr/share/man/man8/tc-dualpi2.8.gz | grep "ramp" >/dev/null
 		own=$(dpkg -L iproute2 | grep -c "/tc-dualpi2\.8" || true)
 		[ "$own" -eq 0 ] || {
 			installs --reinstall iproute2
 			ls /usr/share/man/man8/tc-dualpi2.iproute2.8.gz
-			zcat /usr/share/man/man8/tc-dualpi2.8.gz | grep -q "ramp"
+			zcat /usr/share/man/man8/tc-dualpi2.8.gz | grep "ramp" >/dev/null
 			# It is to be back under that name in the end.
 			find /usr/share/man/man8 ! -name "*.iproute2.*" >>/tmp/before
 		}'
@@ -191,7 +191,7 @@ top_runs_with_the_libraries_of_the_release() {
 	inside '[ "$(dualpi2-top --version)" = "dualpi2-top $new_version" ]
 		refute logged dualpi2-top --once; says "tc qdisc add dev"
 		dualpi2-top --prometheus | grep -x "dualpi2_qdiscs 0.0"
-		zcat /usr/share/man/man8/dualpi2-top.8.gz | grep -q -- prometheus
+		zcat /usr/share/man/man8/dualpi2-top.8.gz | grep -- prometheus >/dev/null
 		python3 -m json.tool /usr/share/dualpi2/grafana-dualpi2.json >/dev/null
 		ls /usr/share/dualpi2/dualpi2-alerts.yml /usr/share/dualpi2/schema/dualpi2-top.schema.json
 		[ -z "$(find /usr/share/dualpi2 -name "*.pyc")" ]
@@ -240,7 +240,7 @@ extra_installs_alone_and_purges() {
 			[ "$(modinfo -k "$kernel" -F version sch_${qdisc#vdq_})" = "$new_version" ]
 			{ tc qdisc add dev lo root $qdisc help 2>&1 || true; } | grep -i "usage: .*$qdisc"
 		done
-		zcat /usr/share/man/man8/tc-csaqm.8.gz | grep -q vrate
+		zcat /usr/share/man/man8/tc-csaqm.8.gz | grep vrate >/dev/null
 		logged apt-get -q -y purge dualpi2-extra-dkms dualpi2-extra-tools
 		inventory | diff /tmp/without -
 		diff /tmp/modules.dep "$dir/modules.dep"'

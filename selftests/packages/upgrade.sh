@@ -53,10 +53,10 @@ packets_pass() {
 }
 extension_shown() {
 	tc -s qdisc show dev v0
-	tc -s qdisc show dev v0 | grep -q 'ramp '
+	tc -s qdisc show dev v0 | grep 'ramp ' >/dev/null
 }
 # Level "full" of this module, "basic" of the in-tree one.
-top_shows() { dualpi2-top --device v0 --since-start --json | tee /dev/stderr | grep -q "\"handle\": .*\"level\": \"$1\""; }
+top_shows() { dualpi2-top --device v0 --since-start --json | tee /dev/stderr | grep "\"handle\": .*\"level\": \"$1\"" >/dev/null; }
 upgrade() {
 	dpkg -i "$packages"/dualpi2-*.deb >/tmp/upgrade 2>&1 && return
 	cat /tmp/upgrade

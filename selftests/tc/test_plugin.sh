@@ -175,7 +175,7 @@ for release in "${releases[@]}"; do
 	verdict "tc_of_${release}_without_a_plugin_shows_the_basic_statistics" "$wrong"
 	# That all this is the plugin's, and not that of a tc which has our front end built in.
 	wrong=''
-	! section without_plugin | grep -q 'no_l4s: duplicate' || wrong="tc $version knows our options without the plugin"
+	! section without_plugin | grep 'no_l4s: duplicate' >/dev/null || wrong="tc $version knows our options without the plugin"
 	verdict "tc_of_${release}_without_the_plugin_has_not_our_options" "$wrong"
 done
 [ -z "$failed" ]

@@ -126,7 +126,7 @@ run_flows() {
 for tool in ip tc sysctl iperf3 jq ping awk; do
 	command -v $tool >/dev/null || skip_all "need $tool"
 done
-tc qdisc add dev lo root dualpi2 help 2>&1 | grep -q step_thresh ||
+tc qdisc add dev lo root dualpi2 help 2>&1 | grep step_thresh >/dev/null ||
 	skip_all "need a tc with dualpi2 (iproute2 6.18, or the plugin in TC_LIB_DIR)"
 
 ktap_print_header

@@ -23,7 +23,7 @@ done
 	skip "need tc-testing/tdc.py of a kernel tree; TDC_DIR names another tc-testing"
 [ -e "$testing/$cases" ] || skip "need $cases"
 python3 -c 'import pyroute2' 2>/dev/null || skip "need python3-pyroute2"
-tc qdisc add dev lo root dualpi2 help 2>&1 | grep -q step_thresh ||
+tc qdisc add dev lo root dualpi2 help 2>&1 | grep step_thresh >/dev/null ||
 	skip "need a tc with dualpi2 (iproute2 6.18, or the plugin in TC_LIB_DIR)"
 
 tmp=$(mktemp -d)
