@@ -53,14 +53,13 @@ not_executable() {
 		[ "$(head -c 2 "$file")" != '#!' ] || [ -x "$file" ] || echo "$file: must be executable: chmod +x"
 	done
 }
-shell() { files '*.sh' '*.qos' .ci/run selftests/in_vm packaging/debian/tests ':!*/control' | xargs shellcheck -f gcc; }
-# It ends at the first match, what still writes ends with SIGPIPE, and pipefail takes that for no match: >/dev/null.
-grep_quietly() {
-	files '*.sh' '*.qos' .ci/run selftests/in_vm packaging/debian/tests ':!*/control' |
-		xargs grep -nE '\| *grep (-[a-zA-Z]+ )*-[a-zA-Z]*q[a-zA-Z]* '
-}
+shell_files() { files '*.sh' '*.qos' .ci/run selftests/in_vm packaging/debian/tests ':!*/control'; }
+shell() { shell_files | xargs shellcheck -f gcc; }
+shell_layout() { shell_files | xargs "$DUALPI2_VENV/bin/shfmt" -d; }
+# grep -q ends at the first match; what still writes to it ends with SIGPIPE, which pipefail takes for no match.
+# grep >/dev/null reads to the end.
+grep_quietly() { shell_files | xargs grep -nE '\| *grep (-[a-zA-Z]+ )*-[a-zA-Z]*q[a-zA-Z]* '; }
 # The rules are in pyproject.toml.
-shell_layout() { files '*.sh' '*.qos' .ci/run selftests/in_vm packaging/debian/tests ':!*/control' | xargs "$DUALPI2_VENV/bin/shfmt" -d; }
 types() { "$DUALPI2_VENV/bin/mypy" | grep -v '^Success'; }
 python() { "$DUALPI2_VENV/bin/ruff" check --quiet --output-format concise; }
 one_version() { files | grep -vxE 'sch_dualpi2\.c|scripts/requirements\.txt|docs/CHANGELOG\.md' | xargs grep -nF "$(version)"; }
