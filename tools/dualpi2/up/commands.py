@@ -34,7 +34,6 @@ OLDEST = (2, 3)
 TOO_OLD = ("the loaded module sch_dualpi2 is not this project's, or too old for `bandwidth`; install dualpi2-dkms {0} "
            "and unload the loaded module: modprobe -r sch_dualpi2")
 OFF = "off"
-MANY = arguments.QUEUES["all"]
 BOTH_OFF = "no direction is left to shape; to remove dualpi2, run: dualpi2 down {0}"
 # The options that say whether a flow that builds the L4S queue is redirected. `up` does so by default, tc does not.
 PROTECTION = ("qprotect", "qprotect_hash", "no_qprotect")
@@ -259,7 +258,7 @@ def plan_up(here, want, may_replace):
         taken.append(f"the root qdisc {_name(root)}")
     steps_others, steps_last = [], []
     clsact, kept = bool(old and old.get("clsact")), here.ifb
-    if kept and want.download and want.kind == MANY and kept.tx_queues < here.device.rx_queues:
+    if kept and want.download and want.kind == "dualpi2_mq" and kept.tx_queues < here.device.rx_queues:
         # The number of its queues is fixed: another one takes over.
         kept = None
     ifb = kept.name if kept else here.ifb_name() if want.download else None
@@ -268,8 +267,8 @@ def plan_up(here, want, may_replace):
     if want.download:
         if not kept:
             # A packet leaves it through the queue through which it came.
-            many = ["numtxqueues", str(here.device.rx_queues)] if want.kind == MANY else []
-            steps.append(Step(["ip", "link", "add", "name", ifb, *many, "type", "ifb"],
+            queues = ["numtxqueues", str(here.device.rx_queues)] if want.kind == "dualpi2_mq" else []
+            steps.append(Step(["ip", "link", "add", "name", ifb, *queues, "type", "ifb"],
                               ["ip", "link", "del", "dev", ifb]))
         if not kept or not kept.up or kept.alias != ALIAS + dev:
             steps.append(Step(["ip", "link", "set", "dev", ifb, "alias", ALIAS + dev, "up"]))
@@ -363,8 +362,8 @@ def explain(failed):
     if failed.command[:3] == ["ip", "link", "add"] and ("Unknown device type" in said or "not supported" in said):
         return ("the kernel has no ifb device, which --download needs; load it (modprobe ifb), install it (OpenWrt: "
                 "kmod-ifb), or use --download off")
-    if set(KINDS) & set(failed.command) and ("kind is unknown" in said or "No such file or directory" in said or
-                                      "qdisc not found" in said):
+    if set(KINDS) & set(failed.command) and any(text in said for text in (
+            "kind is unknown", "No such file or directory", "qdisc not found")):
         return ("the kernel has no dualpi2; install the module (Debian: apt install dualpi2-dkms) and run: modprobe "
                 "sch_dualpi2")
     if "mirred" in failed.command and "No such file or directory" in said:
