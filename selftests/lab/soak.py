@@ -128,19 +128,19 @@ def report(path):
         print(f"# {case}: " + ", ".join(
             f"{key} {min(leg[key] for leg in legs):.4g} to {max(leg[key] for leg in legs):.4g}" for key in legs[0]))
     # The memory of a machine's kernel at the end of each of its hours but the first, when all caches are filled.
-    runs, before, programs = [], 0, []
+    runs, before = [], 0
     for h in hours:
         if not runs or h["uptime_s"] < before:
             runs.append((h["hour"], []))
         before = h["uptime_s"]
         runs[-1][1].append(h["memory_kb"])
-        programs.append(h["programs_kb"])
     for first, held in runs:
         held = held[1:] or held
         print(f"# the kernel's memory from hour {first} on, kB: {held[0]} ... {held[-1]}, at most {max(held)}")
         if len(held) > 2 and max(held[len(held) // 2:]) > 1.1 * max(held[:len(held) // 2]):
             missed.append(f"the kernel's memory from hour {first} on grew: {held}")
-    if programs:
+    if hours:
+        programs = [h["programs_kb"] for h in hours]
         print(f"# the programs' memory, kB: {min(programs)} to {max(programs)}")
     for text in missed:
         print(f"# MISSED {text}")
