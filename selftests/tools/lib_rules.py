@@ -9,6 +9,13 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.dont_write_bytecode = True
 sys.path[:0] = [os.path.join(ROOT, "tools"), os.path.join(ROOT, "selftests/lib")]
 
+from dualpi2.doctor import rules  # noqa: E402
+
+
+def found(facts):
+    """Ids of the faults."""
+    return [finding.kind for finding in rules.diagnose(facts).findings]
+
 
 def queue(not_ect=0, ect1=0, ect0=0, ce=0, p95_ms=0.0, marked=0, dropped=0, size=1000):
     """What happened in one queue."""

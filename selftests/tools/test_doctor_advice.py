@@ -10,7 +10,7 @@ import struct
 import unittest.mock
 from contextlib import redirect_stderr, redirect_stdout
 
-from lib_rules import classic_only, healthy, nothing_waits, one
+from lib_rules import classic_only, found, healthy, nothing_waits, one
 from dualpi2.doctor import cli, net, probe, rules
 from dualpi2.doctor.findings import Finding
 from dualpi2.kernel.netlink import attr
@@ -27,13 +27,9 @@ def at_its_limit():
     return facts
 
 
-def ids_of(facts):
-    return [finding.kind for finding in rules.diagnose(facts).findings]
-
-
 @test
 def one_core_at_its_limit_is_told_where_others_could_help():
-    equal(ids_of(at_its_limit()), ["one-core"])
+    equal(found(at_its_limit()), ["one-core"])
     [finding] = rules.diagnose(at_its_limit()).findings
     assert "of 4 processors one works 99% of the time and another one 10%" in finding.verdict, finding.verdict
     assert "dualpi2_mq" in finding.command and not finding.fixes, finding.command
@@ -54,7 +50,7 @@ def one_core_is_no_finding_where_others_could_not_help():
         part = {"links": facts["links"]["eth0"], "one": one(facts), "qdisc": facts["qdiscs"][0], "facts": facts,
                 "options": one(facts)["options"]}[where]
         part[key] = value
-        equal(ids_of(facts), [], f"{key} {value}")
+        equal(found(facts), [], f"{key} {value}")
 
 
 @test

@@ -9,7 +9,7 @@ That real faults lead to such facts is shown in test_doctor.py.
 
 import copy
 
-from lib_rules import classic_only, flow, healthy, nothing_waits, one, queue
+from lib_rules import classic_only, flow, found, healthy, nothing_waits, one, queue
 from dualpi2.doctor import rules
 from ktap import expect_equal as equal, main, test
 
@@ -18,11 +18,6 @@ def syn(offer, answer, number=1, src="10.1.0.1"):
     """A handshake of such a flow."""
     return {"src": src, "sport": 1000 + number, "dst": "10.2.0.1", "dport": 80, "proto": 6, "offer": offer,
             "answer": answer, "sent_here": False, "devices": ["eth1", "eth0"]}
-
-
-def found(facts):
-    """Ids of the faults."""
-    return [finding.kind for finding in rules.diagnose(facts).findings]
 
 
 def noted(facts):
