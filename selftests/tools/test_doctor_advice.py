@@ -56,9 +56,10 @@ def one_core_is_no_finding_where_others_could_not_help():
 @test
 def share_of_a_processor_is_read_from_the_kernel():
     before = probe.busy_ticks("cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 10 0 20 100 5 0 5 0 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\n"
-                              "intr 1\n")
-    equal(before, {"cpu0": (35, 140), "cpu1": (0, 0)})
-    after = probe.busy_ticks("cpu0 10 0 20 190 5 0 15 0 0 0\ncpu1 0 0 0 0 0 0 100 0 0 0\ncpu2 1 1 1 1 1 1 1 1\n")
+                              "cpu3 1 0 0 1 0 0 0 0\nintr 1\n")
+    equal(before, {"cpu0": (35, 140), "cpu1": (0, 0), "cpu3": (1, 2)})
+    after = probe.busy_ticks("cpu0 10 0 20 190 5 0 15 0 0 0\ncpu1 0 0 0 0 0 0 100 0 0 0\n"
+                             "cpu2 1 1 1 1 1 1 1 1\ncpu3 1 0 0 1 0 0 0 0\n")
     equal(probe.busy_shares(before, after), [1.0, 0.1])
     equal(probe.busy_ticks(""), {})
 
