@@ -14,6 +14,7 @@ import re
 import sys
 import time
 
+import campaign
 import runs
 import scenario
 import store
@@ -54,18 +55,19 @@ def seed_range(text):
 
 def known_times(results):
     """Pairs (predicted, measured) of the finished runs, the latest last, for the planner."""
-    found = sorted(results.runs(), key=lambda run: os.path.getmtime(run[4]))
-    return [(run[5]["predicted_seconds"], run[5]["wall_seconds"]) for run in found]
+    found = sorted(results.runs(), key=lambda run: os.path.getmtime(run.directory))
+    return [(run.meta["predicted_seconds"], run.meta["wall_seconds"]) for run in found]
 
 
 def jobs_of(args):
-    """Jobs that the arguments of `run` mean, with whether to keep raw data of each: pairs."""
+    """Jobs that the arguments of `run` mean: (job, whether to keep raw data, options that repeat it)."""
     aqms = args.aqm.split(",") if args.aqm else None
     found, cases = [], []
     for name in scenario.matching(args.experiment, scenario.names(), "experiment"):
         experiment = scenario.Experiment(name, l4s_cc=args.l4s)
         keep = args.keep_raw or experiment.keep_raw
-        found += [(job, keep) for job in experiment.jobs(aqms, args.case, args.seeds, args.seconds)]
+        found += [(job, keep, campaign.options(args.l4s, args.seconds))
+                  for job in experiment.jobs(aqms, args.case, args.seeds, args.seconds)]
         cases += experiment.cases()
     if not found:
         raise scenario.ScenarioError(f"no case '{args.case}' in {', '.join(args.experiment)}; there are "
@@ -74,10 +76,8 @@ def jobs_of(args):
 
 
 def directory_of(args):
-    """Where `run` puts its results: those of another length or sender must not replace the experiment's own."""
-    if args.results != RESULTS:
-        return args.results
-    return RESULTS + (f"-{args.l4s}" if args.l4s else "") + (f"-{args.seconds}s" if args.seconds else "")
+    """Where `run` puts its results: those of another length must not replace the experiment's own."""
+    return RESULTS + f"-{args.seconds}s" * bool(args.seconds) if args.results == RESULTS else args.results
 
 
 def do_list(args):
@@ -105,19 +105,19 @@ def stale_because(meta, made_of):
 
 
 def select(wanted, results, bench):
-    """Of pairs (job, keep raw) those that are still to be run; says how many are done and which are stale."""
+    """Of jobs_of() those that are still to be run; says how many are done and which are stale."""
     todo, done, stale = [], 0, {}
-    for job, keep in wanted:
+    for job, keep, options in wanted:
         meta = results.meta(job)
         if meta is None:
-            todo.append((job, keep))
+            todo.append((job, keep, options))
             continue
         changed = stale_because(meta, bench.made_of(job))
         if not changed and keep and not os.path.exists(os.path.join(results.place(job), "sightings")):
             changed = ["--keep-raw"]
         if changed:
             stale.setdefault(", ".join(changed), []).append(store.label(job))
-            todo.append((job, keep))
+            todo.append((job, keep, options))
         else:
             done += 1
     if done:
@@ -155,35 +155,53 @@ class Progress:
 
 def do_run(args):
     """Run what is not finished; 0 if all of it is then, 1 if something failed."""
-    wanted = jobs_of(args)
-    directory = directory_of(args)
-    results = store.Store(directory)
-    planner = runs.Planner(known_times(results))
+    wanted, results = jobs_of(args), store.Store(directory_of(args))
     if args.plan:
-        total = planner.left([job for job, _ in wanted], [], args.jobs)
-        for job, _ in wanted:
+        planner = runs.Planner(known_times(results))
+        for job, *_ in wanted:
             print(f"{store.label(job):48} {duration(planner.seconds(job)):>8}"
                   f"{'  finished' if results.meta(job) else ''}\n    tc qdisc add ... {job['qdisc']}" +
                   f"\n    tc qdisc add ... {job.get('child')}" * ("child" in job))
+        total = planner.left([job for job, *_ in wanted], [], args.jobs)
         print(f"{len(wanted)} runs, about {duration(total)} with {args.jobs} at a time")
         return 0
+    return execute(wanted, results, args)
+
+
+def do_campaign(args):
+    """Run the steps of the campaign; 0 if all that was wanted is finished then, 1 if something failed."""
+    plan = campaign.Campaign(args.evaluation)
+    wanted = plan.wanted(args.step, {key: getattr(args, key) for key in campaign.FILTERS}, args.seeds)
+    results = store.Store(args.results)
+    if args.plan:
+        planner = runs.Planner(known_times(results))
+        for line in campaign.overview(wanted, results, lambda todo: duration(planner.left(todo, [], args.jobs))):
+            print(line)
+        return 0
+    return execute([(p.job, p.keep, p.options) for p in wanted], results, args, campaign.pin)
+
+
+def execute(wanted, results, args, pin=None):
+    """Run what is not finished of (job, whether to keep raw data, options). pin: told the store and the bench first."""
+    directory, planner = results.directory, runs.Planner(known_times(results))
     results.lock()
-    bench = runs.Bench(*(any(uses(job) for job, _ in wanted) for uses in (runs.of_companions, runs.uses_udp_prague)))
+    bench = runs.Bench(*(any(uses(job) for job, *_ in wanted) for uses in (runs.of_companions, runs.uses_udp_prague)))
+    if pin:
+        pin(results, bench)
     todo = select(wanted, results, bench)
     if not todo:
         print(f"nothing to run; results are in {directory}")
         return 0
-    obstacles = list(runs.obstacles([job for job, _ in todo], args.jobs, directory, any(keep for _, keep in todo)))
+    obstacles = list(runs.obstacles([job for job, *_ in todo], args.jobs, directory, any(keep for _, keep, _ in todo)))
     for what in obstacles:
         print(f"lab: {what}", file=sys.stderr)
     if obstacles:
         return 1
-    total = duration(planner.left([job for job, _ in todo], [], args.jobs))
+    total = duration(planner.left([job for job, *_ in todo], [], args.jobs))
     print(f"{len(todo)} runs, {args.jobs} at a time: about {total}", flush=True)
-    options = (f" --l4s {args.l4s}" if args.l4s else "") + (f" --seconds {args.seconds}" if args.seconds else "")
     started = [runs.JobRun(job, bench, results, args.timeout or
                            max(runs.LEAST_LIMIT_S, math.ceil(runs.PATIENCE * planner.seconds(job))), keep, options)
-               for job, keep in todo]
+               for job, keep, options in todo]
     runs.run_all(started, bench.built, args.jobs, Progress(planner, args.jobs))
     failed = [r for r in started if r.failure]
     print(f"{len(started) - len(failed)} runs finished, {len(failed)} failed; results are in {directory}")
@@ -197,25 +215,36 @@ def do_report(args):
     if not store.Store(args.results).runs():
         raise store.StoreError(f"no results in {args.results}; make some with `scripts/lab.sh run`")
     import report  # (matplotlib takes its time to load)
-    report.main(args.results, args.out, args.brief)
+    report.main(args.results, args.out, args.brief, l4s_of(args))
     return 0
+
+
+def l4s_of(args):
+    """The L4S sender whose runs are meant: that of --l4s, or senders.toml's own, or the only one that was run."""
+    there = {run.sender for run in store.Store(args.results).runs()} & set(scenario.SCALABLE)
+    own = scenario.senders()["l4s"]["cc"]
+    if args.l4s or not there or own in there:
+        return args.l4s or own
+    if len(there) > 1:
+        raise store.StoreError(f"{args.results} has runs with {', '.join(sorted(there))}; choose one with --l4s")
+    return there.pop()
 
 
 def do_companions(args):
     """Print what the companions did beside the other AQMs."""
     import companions  # (numpy and matplotlib take their time to load)
     import results
-    print(companions.page(results.load(args.results)), end="")
+    print(companions.page(results.load(args.results, l4s_of(args))), end="")
     return 0
 
 
-def figures(directory, meta):
+def figures(found):
     """What `compare` shows of a run: A's P99 and mean delay in ms, utilization in %, rate of an A flow over a B flow.
 
     None for what the run does not have.
     """
     import results  # (numpy takes its time to load)
-    run = results.Result(directory, meta)
+    run = results.Result(found.directory, found.meta)
     return (run.of("A", "delay_ms", "p99"), run.of("A", "delay_ms"), run.figure("all", "utilization_pct"),
             run.rate_ratio())
 
@@ -228,7 +257,7 @@ def mean(values):
 def comparison(left, right, pattern="*"):
     """Lines of a Markdown table of all cells that both sides have.
 
-    left, right: {(experiment, case, ...): {seed: (directory, meta)}}; of
+    left, right: {(experiment, case, ...): {seed: Found}}; of
     several seeds the mean of those that both have.
     """
     head = ["cell", "seeds", "A P99 ms", "", "ratio", "A mean ms", "", "ratio", "utilization %", "", "rate A/B", ""]
@@ -237,7 +266,7 @@ def comparison(left, right, pattern="*"):
         seeds = sorted(set(left[cell]) & set(right.get(cell, ())))
         if not seeds or not fnmatch.fnmatchcase(cell[1], pattern):
             continue
-        a, b = ([mean(column) for column in zip(*(figures(*side[cell][s]) for s in seeds), strict=True)]
+        a, b = ([mean(column) for column in zip(*(figures(side[cell][s]) for s in seeds), strict=True)]
                 for side in (left, right))
         row = ["/".join(cell), str(len(seeds))]
         for n, (digits, ratio) in enumerate(((3, True), (3, True), (2, False), (2, False))):
@@ -256,36 +285,52 @@ def comparison(left, right, pattern="*"):
     return lines if rows else []
 
 
-def cells(results, aqm=None):
-    """{cell: {seed: (directory, meta)}}: cells are (experiment, case) of one AQM, or (experiment, case, aqm) of all."""
-    found = {}
-    for experiment, case, name, seed, directory, meta in results.runs():
-        if aqm in (None, name):
-            found.setdefault((experiment, case) if aqm else (experiment, case, name), {})[seed] = directory, meta
-    return found
+def cells(found, aqm=None):
+    """{cell: {seed: Found}} of runs: cells are (experiment, case) of one AQM, or (experiment, case, aqm, sender)."""
+    made = {}
+    for run in found:
+        if aqm in (None, run.aqm):
+            made.setdefault(run[:2] if aqm else run[:4], {})[run.seed] = run
+    return made
 
 
 def do_compare(args):
     """Print the table of two AQMs in one results directory, or of two results directories."""
     if os.path.isdir(args.a) and os.path.isdir(args.b):
-        sides = [cells(store.Store(d)) for d in (args.a, args.b)]
+        sides = [cells(store.Store(d).runs()) for d in (args.a, args.b)]
     else:
         for name in (args.a, args.b):
             scenario.matching([name], scenario.aqms(), "AQM or directory")
-        sides = [cells(store.Store(args.results), name) for name in (args.a, args.b)]
+        import results  # (numpy takes its time to load)
+        found = results.of_sender(store.Store(args.results).runs(), l4s_of(args))
+        sides = [cells(found, name) for name in (args.a, args.b)]
     lines = comparison(*sides, args.case)
     if not lines:
         raise store.StoreError(f"{args.a} and {args.b} have no cell in common; make some with "
                                f"`scripts/lab.sh run EXPERIMENT --aqm {args.a},{args.b}`")
     for name, side in zip((args.a, args.b), sides, strict=True):
-        # Keys of a side are (experiment, case), with the AQM if it was not chosen.
-        made = [(*(*cell, name)[:3], seed, *run) for cell, seeds in side.items() for seed, run in seeds.items()]
+        made = [run for seeds in side.values() for run in seeds.values()]
         for line in store.mixtures(made):
             print(f"WARNING, not all made alike: {line}")
-        print(f"{name}: {'; '.join(sorted({store.made_with(run[-1]) for run in made}))}")
+        print(f"{name}: {'; '.join(sorted({store.made_with(run.meta) for run in made}))}")
     print(f"Left of each pair: {args.a}, right: {args.b}. A is the group named A, B the one named B.\n")
     print("\n".join(lines))
     return 0
+
+
+def campaign_arguments(sub, name, jobs):
+    """The arguments of `campaign` and `publish`."""
+    sub.add_argument("--evaluation", default=campaign.EVALUATION, metavar="DIR",
+                     help="where claims.toml and campaign.toml are (default: evaluation)")
+    if name == "publish":
+        return
+    sub.add_argument("--step", type=campaign.numbers, metavar="N,...", help="only these steps: 1,3-5")
+    for key in campaign.FILTERS:
+        sub.add_argument(f"--{key}", metavar="PATTERN,...", help=f"only these {campaign.FILTERS[key]}")
+    sub.add_argument("--seeds", type=seed_range, metavar="N|FROM-TO", help="only these seeds (default: the steps')")
+    sub.add_argument("--jobs", **jobs)
+    sub.add_argument("--timeout", type=at_least_1, metavar="S", help="wall clock that a machine may take")
+    sub.add_argument("--plan", "--dry-run", action="store_true", help="only say what would run, and how long")
 
 
 def parser():
@@ -293,15 +338,18 @@ def parser():
     top = Parser(prog="lab", description=__doc__.split("\n", maxsplit=1)[0])
     commands = top.add_subparsers(dest="command", required=True, parser_class=Parser)
 
-    def command(name, function, text):
+    def command(name, function, text, directory=RESULTS):
         sub = commands.add_parser(name, help=text, description=text)
         sub.set_defaults(function=function)
-        sub.add_argument("--results", default=RESULTS, metavar="DIR", help="default: build/lab/results")
+        sub.add_argument("--results", default=directory, metavar="DIR",
+                         help=f"default: {os.path.relpath(directory, runs.ROOT)}")
         return sub
 
     processors = len(os.sched_getaffinity(0))
     jobs = {"type": at_least_1, "default": processors, "metavar": "N",
             "help": f"machines at a time (default: one a processor, {processors})"}
+    one_sender = {"choices": scenario.SCALABLE, "metavar": "CC", "help": "only runs with this L4S sender (default: "
+                  "that of senders.toml, or the only one there is), and those without one"}
     sub = command("list", do_list, "what experiments there are, how many runs, how long")
     sub.add_argument("experiment", nargs="?", help="show its cases")
     sub.add_argument("--jobs", **jobs)
@@ -314,19 +362,23 @@ def parser():
                      help="repetitions, each with another seed (default 1)")
     sub.add_argument("--seconds", type=at_least_1, metavar="N",
                      help="measured seconds, in place of the experiment's; goes to build/lab/results-Ns")
-    sub.add_argument("--l4s", choices=scenario.CCS, metavar="CC",
-                     help="congestion control of L4S senders (prague), in place of that in senders.toml; goes to "
-                     "build/lab/results-CC")
+    sub.add_argument("--l4s", choices=scenario.INSTEAD, metavar="CC",
+                     help="congestion control in place of the L4S sender's (prague)")
     sub.add_argument("--keep-raw", action="store_true", help="keep the sightings of every packet (48 bytes each)")
     sub.add_argument("--timeout", type=at_least_1, metavar="S", help="wall clock that a machine may take")
     sub.add_argument("--plan", "--dry-run", action="store_true", help="only say what would run, and how long")
+    campaign_arguments(command("campaign", do_campaign, "run the steps of evaluation/campaign.toml; what is finished is "
+                               "not run again", campaign.RESULTS), "campaign", jobs)
     sub = command("report", do_report, "draw the figures and write the report page")
     sub.add_argument("--out", default=REPORT, metavar="DIR", help="default: build/lab/report")
     sub.add_argument("--brief", action="store_true", help="the tables only, without pictures and files for flent")
-    command("companions", do_companions, "PI2, STEP, CSAQM and VDQ-CSAQM beside the other AQMs, as Markdown")
+    sub.add_argument("--l4s", **one_sender)
+    sub = command("companions", do_companions, "PI2, STEP, CSAQM and VDQ-CSAQM beside the other AQMs, as Markdown")
+    sub.add_argument("--l4s", **one_sender)
     sub = command("compare", do_compare, "two AQMs, or two results directories, in all cells that both have")
     sub.add_argument("a", metavar="A")
     sub.add_argument("b", metavar="B")
+    sub.add_argument("--l4s", **one_sender)
     sub.add_argument("--case", default="*", metavar="PATTERN", help="only these cases")
     return top
 

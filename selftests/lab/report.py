@@ -261,7 +261,8 @@ def page(cells, pictures=None, again=()):
     fig12, statements, own = fig12_rows(cells), statement_rows(cells), lab_rows(cells, again)
     shaper, bursts = shaper_rows(cells), burst_rows(cells)
     all_runs = [r for c in cells for r in c.runs]
-    mixed = store.mixtures((c.experiment, c.case, c.aqm, r.job["seed"], r.path, r.meta) for c in cells for r in c.runs)
+    mixed = store.mixtures(store.Found(c.experiment, c.case, c.aqm, c.sender, r.job["seed"], r.path, r.meta)
+                           for c in cells for r in c.runs)
     made = sorted({f"commit {(r.meta.get('commit') or 'unknown')[:12]}{' with changes' * bool(r.meta.get('dirty'))}, "
                    f"kernel {r.meta.get('made_of', {}).get('kernel', 'unknown')}" for r in all_runs})
     seconds = " or ".join(f"{s:g}" for s in sorted({r.seconds_measured for r in all_runs}))
@@ -321,12 +322,12 @@ def page(cells, pictures=None, again=()):
     return "\n\n".join(parts) + "\n"
 
 
-def main(results_dir, out_dir, brief=False):
-    """Write out_dir/report.md, and without `brief` the pictures and files for flent beside it.
+def main(results_dir, out_dir, brief=False, l4s=None):
+    """Write out_dir/report.md, and without `brief` the pictures and files for flent beside it; l4s: results.load()'s.
 
     Says where it is. results.StoreError if there are no results, or one cannot be read.
     """
-    cells = results.load(results_dir)
+    cells = results.load(results_dir, l4s)
     again = os.path.join(runs.ROOT, runs.AGAIN)
     again = results.load(again) if store.Store(again).runs() else []
     os.makedirs(out_dir, exist_ok=True)

@@ -184,10 +184,10 @@ class Result:
 
 
 class Cell:
-    """All seeds of one experiment, case and AQM; `job` is the first seed's."""
+    """All seeds of one experiment, case, AQM and sender; `job` is the first seed's."""
 
     def __init__(self, key, runs):
-        self.experiment, self.case, self.aqm = key
+        self.experiment, self.case, self.aqm, self.sender = key
         self.runs, self.one, self.job = runs, runs[0], runs[0].job
 
     def value(self, figure):
@@ -197,11 +197,21 @@ class Cell:
             if found else None
 
 
-def load(directory):
-    """All cells under a results directory, [Cell]; StoreError for what cannot be read, or if there is nothing."""
+def of_sender(found, l4s):
+    """Of runs, those with an L4S sender, and those that have no L4S sender at all; all of them if it is None."""
+    own = {run[:3] for run in found if run.sender == l4s}
+    return [run for run in found if l4s in (None, run.sender)
+            or (run.sender not in scenario.SCALABLE and run[:3] not in own)]
+
+
+def load(directory, l4s=None):
+    """All cells under a results directory, [Cell]; StoreError for what cannot be read, or if there is nothing.
+
+    l4s: of the runs that differ in the L4S sender only those with this one.
+    """
     cells = {}
-    for experiment, case, aqm, _, path, meta in store.Store(directory).runs():
-        cells.setdefault((experiment, case, aqm), []).append(Result(path, meta))
+    for run in of_sender(store.Store(directory).runs(), l4s):
+        cells.setdefault(run[:4], []).append(Result(run.directory, run.meta))
     if not cells:
         raise StoreError(f"{directory} has no results; run an experiment first, or give --results another directory")
     return [Cell(key, runs) for key, runs in cells.items()]

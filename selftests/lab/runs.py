@@ -133,11 +133,20 @@ class Bench:
                 os.rename(new, place)
         return os.path.join(place, "sch_dualpi2.ko"), place, os.path.join(place, "delaymeter")
 
+    def method(self):
+        """What makes figures of packets today, as a digest."""
+        return f"{digest(*(os.path.join(ROOT, f) for f in METHOD), self.built[2])} {MACHINE_MEMORY}"
+
+    def identity(self):
+        """All of made_of() that is not of one job, {what: digest}; companions and udp_prague if they were built."""
+        built = {"udp_prague": os.path.basename(self.udp_prague)} if self.udp_prague else {}
+        return {"kernel": self.kernel, "method": self.method(), "dualpi2": self.module, "prague": self.prague_module,
+                **self.companions, **built}
+
     def made_of(self, job):
         """What a run's result depends on: the job itself, the kernel, our module if it is used, how it is measured."""
-        method = digest(*(os.path.join(ROOT, f) for f in METHOD), self.built[2])
         made = {"job": job, "kernel": self.kernel, "module": self.module if job["module"] == "dualpi2" else None,
-                "method": f"{method} {MACHINE_MEMORY}"}
+                "method": self.method()}
         if any(g.get("cc") == "prague" for g in job["groups"]):
             made["prague"] = self.prague_module
         if uses_udp_prague(job):

@@ -16,7 +16,10 @@ import job as job_
 from job import JobError as ScenarioError, mbit_of
 
 DIRECTORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scenarios")
-CCS = ("dctcp", "prague", "cubic", "reno", "bbr", *job_.UDP_PRAGUE)
+SCALABLE = ("dctcp", "prague", *job_.UDP_PRAGUE)
+CCS = (*SCALABLE, "cubic", "reno", "bbr")
+# What may take the place of the L4S sender: a congestion control; Classic ones also with ECN.
+INSTEAD = (*CCS, "ecn-cubic", "ecn-reno")
 TCP_ECN = ("l4s", "classic", "off")
 UDP_ECN = ("ect1", "ect0", "not-ect")
 MODULES = ("dualpi2", "dualpi2-in-tree")
@@ -141,12 +144,18 @@ def aqms(directory=DIRECTORY):
 
 
 def senders(directory=DIRECTORY, l4s_cc=None):
-    """All senders by name, checked, from senders.toml; {l4s_cc} is put in, its own or another."""
+    """All senders by name, checked, from senders.toml; {l4s_cc} is put in, its own or another.
+
+    A Classic l4s_cc, such as "ecn-cubic", takes the L4S sender's place with the ECN of its own.
+    """
     found = read(os.path.join(directory, "senders.toml"))
     own = found.pop("l4s_cc", None)
     l4s_cc = l4s_cc or own
-    check({"l4s_cc": l4s_cc}, {"l4s_cc": one_of(CCS)}, "senders.toml")
-    found = fill(found, {"l4s_cc": l4s_cc}, "senders.toml")
+    check({"l4s_cc": l4s_cc}, {"l4s_cc": one_of(INSTEAD)}, "senders.toml")
+    cc = l4s_cc.removeprefix("ecn-")
+    found = fill(found, {"l4s_cc": cc}, "senders.toml")
+    if cc not in SCALABLE and "l4s" in found:
+        found["l4s"] = {"cc": cc, "ecn": "classic" if l4s_cc != cc else "off"}
     for name, sender in found.items():
         check({name: sender}, {name: TABLE}, "senders.toml")
         check(sender, CHOICE if set(sender) & set(CHOICE) else SENDER, f"senders.toml: {name}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results of the lab on disk: EXPERIMENT/CASE/AQM/seed-N/, one directory a finished run.
+"""Results of the lab on disk: EXPERIMENT/CASE/AQM/SENDER/seed-N/, one directory a finished run.
 
 A run is made in .partial/ and renamed into its place when it is complete, so that what stands in its place is whole.
 meta.json in it says what it was made of. Nothing here knows what the other files mean.
@@ -9,17 +9,37 @@ import fcntl
 import json
 import os
 import shutil
+import typing
 
-FORMAT = 1
+FORMAT = 2  # 1 had no SENDER in the path
 
 
 class StoreError(Exception):
     """What is wrong with the results, and what to do, in one line."""
 
 
+class Found(typing.NamedTuple):
+    """A finished run: what its path says, its directory, and meta.json."""
+
+    experiment: str
+    case: str
+    aqm: str
+    sender: str
+    seed: int
+    directory: str
+    meta: dict
+
+
+def sender(job):
+    """The sender that a run is about, such as "ecn-cubic": that of the first L4S group, else of the first with TCP."""
+    having = [g for g in job["groups"] if "cc" in g]
+    first = next((g for g in having if g["ecn"] == "l4s"), having[0] if having else None)
+    return "udp" if first is None else "ecn-" * (first["ecn"] == "classic") + first["cc"]
+
+
 def label(job):
-    """How a run is called: EXPERIMENT/CASE/AQM/seed-N, its path in the results too."""
-    return f"{job['experiment']}/{job['case']}/{job['aqm']}/seed-{job['seed']}"
+    """How a run is called: EXPERIMENT/CASE/AQM/SENDER/seed-N, its path in the results too."""
+    return f"{job['experiment']}/{job['case']}/{job['aqm']}/{sender(job)}/seed-{job['seed']}"
 
 
 def read_json(path):
@@ -47,8 +67,9 @@ def made_with(meta):
 def mixtures(runs, most=4):
     """A line for each experiment and AQM whose runs were not all made alike; runs as Store.runs() gives them."""
     found = {}
-    for experiment, case, aqm, seed, _, meta in runs:
-        found.setdefault((experiment, aqm), {}).setdefault(made_with(meta), []).append(f"{case}/seed-{seed}")
+    for run in runs:
+        found.setdefault((run.experiment, run.aqm), {}).setdefault(made_with(run.meta), []).append(
+            f"{run.case}/{run.sender}/seed-{run.seed}")
     return [f"{experiment}, {aqm}: " + "; ".join(
         f"with {how} {', '.join(cells[:most])}" + f" and {len(cells) - most} more" * (len(cells) > most)
         for how, cells in ways.items()) for (experiment, aqm), ways in found.items() if len(ways) > 1]
@@ -135,13 +156,13 @@ class Store:
         return meta
 
     def runs(self):
-        """All finished runs in the order of their paths: (experiment, case, aqm, seed, directory, meta)."""
+        """All finished runs in the order of their paths, [Found]; StoreError if one is of another format."""
         found = []
         for directory, below, files in os.walk(self.directory):
             below[:] = sorted(b for b in below if not b.startswith("."))
             parts = os.path.relpath(directory, self.directory).split(os.sep)
-            if len(parts) == 4 and "meta.json" in files and parts[3].removeprefix("seed-").isdigit():
+            if len(parts) in (4, 5) and "meta.json" in files and parts[-1].removeprefix("seed-").isdigit():
                 meta = self._checked(os.path.join(directory, "meta.json"))
-                found.append((*parts[:3], int(parts[3].removeprefix("seed-")), directory, meta))
+                found.append(Found(*parts[:4], int(parts[4].removeprefix("seed-")), directory, meta))
                 below.clear()
         return found

@@ -49,13 +49,13 @@ def run_again_goes_on_where_it_stopped():
 def run_leaves_what_it_was_made_of():
     place = Place()
     equal(place.lab(*SMOKE, "--case", "udp", "--seeds", "2-2")[0], 0)
-    (experiment, case, aqm, seed, directory, meta), = place.store.runs()
-    equal((experiment, case, aqm, seed), ("smoke", "udp", "dualpi2", 2))
+    (*path, directory, meta), = place.store.runs()
+    equal(path, ["smoke", "udp", "dualpi2", "dctcp", 2])
     equal(sorted(os.listdir(directory)),
           ["histogram.csv", "job.json", "log", "meta.json", "run.json", "seconds.csv", "summary.json"])
     holds(meta["command"], "scripts/lab.sh run smoke --case udp --aqm dualpi2 --seeds 2-2 --results build/lab/again")
     equal(meta["sightings_sha256"], hashlib.sha256(b"{}").hexdigest())
-    equal((meta["format"], meta["seed"], meta["made_of"]["job"]["rate"]), (1, 2, "40mbit"))
+    equal((meta["format"], meta["seed"], meta["made_of"]["job"]["rate"]), (2, 2, "40mbit"))
     holds(meta["tc"], "tc qdisc add", "dualpi2 limit 40000")
 
 
@@ -71,20 +71,20 @@ def run_of_something_else_is_stale():
     store.write_json(os.path.join(directory, "meta.json"), meta | {
         "made_of": made_of | {"kernel": "6.1", "job": made_of["job"] | {"qdisc": "dualpi2 limit 3"}}})
     code, out, _ = place.lab(*SMOKE, "--case", "udp")
-    holds(out, "1 finished with another kernel, qdisc, run again: smoke/udp/dualpi2/seed-1")
-    equal((code, place.store.runs()[0][5]["made_of"]), (0, made_of))
+    holds(out, "1 finished with another kernel, qdisc, run again: smoke/udp/dualpi2/dctcp/seed-1")
+    equal((code, place.store.runs()[0].meta["made_of"]), (0, made_of))
 
 
 @test
 def run_keeps_sightings_if_asked():
     place = Place()
     equal(place.lab(*SMOKE, "--case", "udp")[0], 0)
-    raw = os.path.join(place.store.runs()[0][4], "sightings")
+    raw = os.path.join(place.store.runs()[0].directory, "sightings")
     assert not os.path.exists(raw)
     code, out, _ = place.lab(*SMOKE, "--case", "udp", "--keep-raw")
     holds(out, "--keep-raw")
     assert code == 0 and os.path.exists(raw)
-    holds(place.store.runs()[0][5]["command"], "--seeds 1-1 --keep-raw --results build/lab/again")
+    holds(place.store.runs()[0].meta["command"], "--seeds 1-1 --keep-raw --results build/lab/again")
 
 
 @test
@@ -92,7 +92,7 @@ def run_killed_while_it_is_replaced_is_brought_back():
     place = Place()
     equal(place.lab(*SMOKE, "--case", "udp")[0], 0)
     (*_, directory, _), = place.store.runs()
-    os.rename(directory, os.path.join(place.store.partial, "smoke+udp+dualpi2+seed-1.old"))
+    os.rename(directory, os.path.join(place.store.partial, "smoke+udp+dualpi2+dctcp+seed-1.old"))
     equal(place.finished(), [])
     holds(place.lab(*SMOKE, "--case", "udp")[1], "nothing to run")
     equal(place.finished(), ["udp"])
@@ -157,12 +157,12 @@ def run_that_fails_is_reported_and_the_others_go_on():
     code, out, err = place.lab(*SMOKE, do=do)
     equal((code, place.finished()), (1, ["aggregates", "prague", "two-rtts-bbr", "two-rtts-ecn-cubic", "values"]))
     holds(out, "5 runs finished, 5 failed",
-          "smoke/two-flows/dualpi2/seed-1: machine failed with code 1: dumbbell: no such qdisc",
-          "smoke/udp/dualpi2/seed-1: machine failed with code -9",
-          "smoke/web/dualpi2/seed-1: left no summary.json",
-          "smoke/changes/dualpi2/seed-1: evaluation failed with code 1: measure: no packet",
-          "smoke/two-rtts-reno/dualpi2/seed-1: the machine took more than")
-    holds(err, "FAILED", "smoke+two-flows+dualpi2+seed-1.log")
+          "smoke/two-flows/dualpi2/dctcp/seed-1: machine failed with code 1: dumbbell: no such qdisc",
+          "smoke/udp/dualpi2/dctcp/seed-1: machine failed with code -9",
+          "smoke/web/dualpi2/dctcp/seed-1: left no summary.json",
+          "smoke/changes/dualpi2/dctcp/seed-1: evaluation failed with code 1: measure: no packet",
+          "smoke/two-rtts-reno/dualpi2/dctcp/seed-1: the machine took more than")
+    holds(err, "FAILED", "smoke+two-flows+dualpi2+dctcp+seed-1.log")
     equal(len(os.listdir(place.store.failed)), 5)
     equal(os.listdir(place.store.partial), [])
 
@@ -199,12 +199,12 @@ def two_runs_on_one_directory_are_kept_apart():
 def results_of_another_format_are_refused():
     place = Place()
     equal(place.lab(*SMOKE, "--case", "udp")[0], 0)
-    path = os.path.join(place.store.runs()[0][4], "meta.json")
+    path = os.path.join(place.store.runs()[0].directory, "meta.json")
     store.write_json(path, {"format": 0})
     for command in (SMOKE, ("compare", "dualpi2", "pie"), ("report",), ("list",)):
         code, _, err = place.lab(*command)
         equal((code, err.count("\n")), (1, 1))
-        holds(err, "has format 0, this lab reads 1", "move")
+        holds(err, "has format 0, this lab reads 2", "move")
     with open(path, "w", encoding="ascii") as file:
         file.write("{")
     code, _, err = place.lab("compare", "dualpi2", "pie")
@@ -407,7 +407,8 @@ def planner_learns():
 def plan_runs_nothing():
     place = Place()
     code, out, _ = place.lab("run", "fig8", "--case", "A5-B5-cubic", "--aqm", "pie,dualpi2,*-in-tree", "--plan")
-    holds(out, "fig8/A5-B5-cubic/pie/seed-1", "dualpi2-in-tree", "3 runs, about ", "pie limit 40000")
+    holds(out, "fig8/A5-B5-cubic/pie/ecn-cubic/seed-1", "fig8/A5-B5-cubic/dualpi2/dctcp/seed-1", "dualpi2-in-tree",
+          "3 runs, about ", "pie limit 40000")
     # Experiments without such a case are passed over.
     holds(place.lab("run", "fig*", "--case", "40mbit-10ms", "--plan")[1], "fig6/40mbit-10ms/pie", "fig9/40mbit-10ms")
     equal((code, place.pids(), os.path.exists(place.results)), (0, [], False))
@@ -454,7 +455,7 @@ def compare_shows_the_mean_of_common_seeds():
     # sqrt(4 * 0.5)
     holds(out, "cells: 2; P99 ratio: geometric mean 1.414, 0.50 to 4.00", "A is the group named A")
     holds(out, "dualpi2: module none, method m1", "WARNING, not all made alike: fig8, pie: with module none, method m2 "
-          "alone/seed-1; with module none, method m1 c/seed-1, c/seed-2, only-pie/seed-1")
+          "alone/reno/seed-1; with module none, method m1 c/reno/seed-1, c/reno/seed-2, only-pie/reno/seed-1")
     equal(out.count("WARNING"), 1)
 
 
@@ -464,7 +465,7 @@ def compare_of_directories():
     synthetic(left, "pie", 1, 1.0, 0.5, 99.5, (30, 10))
     synthetic(right, "pie", 1, 2.0, 0.5, 99.5, (30, 10))
     code, out, _ = left.lab("compare", left.results, right.results)
-    holds(out, "fig8/c/pie", "0.50")
+    holds(out, "fig8/c/pie/reno", "0.50")
     equal(code, 0)
 
 

@@ -274,8 +274,8 @@ def runs_that_were_not_made_alike_are_named():
         made.run(job("fig6", "40mbit-10ms", "pie"), meta={"made_of": {"module": None, "method": "bbbb2222 3G"}})
         text = report.page(made.cells())
         equal(text.count("WARNING"), 1)
-        for part in ("fig6, dualpi2: with", "module cccc3333, method aaaa1111 4mbit-10ms/seed-1",
-                     "module cccc3333, method bbbb2222 40mbit-10ms/seed-1", "module none, method bbbb2222"):
+        for part in ("fig6, dualpi2: with", "module cccc3333, method aaaa1111 4mbit-10ms/dctcp/seed-1",
+                     "module cccc3333, method bbbb2222 40mbit-10ms/dctcp/seed-1", "module none, method bbbb2222"):
             assert part in text[:1500], (part, text[:1500])
 
 

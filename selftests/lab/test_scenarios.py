@@ -166,7 +166,8 @@ def run_with_another_l4s_sender_says_so_in_what_repeats_it():
     place = Place()
     code, _, _ = place.lab(*SMOKE, "--case", "two-rtts-reno", "--l4s", "prague")
     equal(code, 0)
-    (_, _, _, _, _, meta), = place.store.runs()
+    (*_, sender, _, _, meta), = place.store.runs()
+    equal(sender, "prague")
     equal([g["cc"] for g in meta["made_of"]["job"]["groups"]], ["prague", "reno"])
     holds(meta["command"], "--l4s prague")
     assert "prague" in meta["made_of"], meta["made_of"]

@@ -40,8 +40,8 @@ def lab(*words):
 
 def made(directory=MADE):
     """{(case, aqm): (directory, result)} of the finished runs."""
-    return {(case, aqm): (path, results.Result(path, meta))
-            for _, case, aqm, _, path, meta in store.Store(directory).runs()}
+    return {(run.case, run.aqm): (run.directory, results.Result(run.directory, run.meta))
+            for run in store.Store(directory).runs()}
 
 
 def read(path, name):
@@ -191,11 +191,11 @@ def the_same_seed_makes_the_same_run_to_the_bit_and_another_another():
     shutil.rmtree(AGAIN, ignore_errors=True)
     for case in ("two-flows",) if SHORT else ("two-flows", "web"):
         equal(lab("run", "smoke", "--case", case, "--aqm", "dualpi2", "--results", AGAIN, "--seeds", "2"), 0, case)
-        first, same = (os.path.join(d, "smoke", case, "dualpi2", "seed-1") for d in (MADE, AGAIN))
+        first, same = (os.path.join(d, "smoke", case, "dualpi2", "dctcp", "seed-1") for d in (MADE, AGAIN))
         equal(read(same, "meta.json")["sightings_sha256"], read(first, "meta.json")["sightings_sha256"], case)
         for file in (*KEPT, *(["web.csv"] if case == "web" else [])):
             assert filecmp.cmp(os.path.join(first, file), os.path.join(same, file), False), f"{case}: {file} differs"
-        other = os.path.join(AGAIN, "smoke", case, "dualpi2", "seed-2")
+        other = os.path.join(AGAIN, "smoke", case, "dualpi2", "dctcp", "seed-2")
         assert not filecmp.cmp(os.path.join(first, "histogram.csv"), os.path.join(other, "histogram.csv"), False), case
 
 
