@@ -115,7 +115,7 @@ def utilization_pct(result):
     return result.figure("all", "utilization_pct")
 
 
-rate_ratio, window_ratio = results.Result.rate_ratio, results.Result.window_ratio
+rate_ratio = results.Result.rate_ratio
 
 
 def classic_drop_pct(result):

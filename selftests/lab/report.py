@@ -3,7 +3,7 @@
 """Put every target of the papers beside what our runs gave, on one page of Markdown.
 
 The papers' numbers are in targets/, the bounds are those that the project set itself beforehand and stand once each in
-judge.py, tables.py and statements.py, and here for what no paper has. Nothing is judged that was not run, and where a
+judge.py and tables.py, and here for what no paper has. Nothing is judged that was not run, and where a
 paper gives no number a value stands without a verdict.
 A value is the mean over the seeds, with [least to most] where there are several, and it is the mean that is judged.
 Pictures are plots.py's, flent's files flentfile.py's; how a figure is measured is measure.py's matter.
@@ -20,7 +20,6 @@ import runs
 import store
 from judge import (OURS, IN_TREE, Check, Row, a_mean_ms, a_p99_ms, b_mean_ms, b_p99_ms, utilization_pct, rate_ratio,
                    targets, shown, cell_text, markdown, ours_with, named, by_case, over_value)
-from statements import NOT_HERE, STATEMENTS
 from tables import (FIG8_COLUMNS, PAPER_AQMS, deploy_flows_rows, deploy_rows, fig12_cell, fig12_rows, fig8_cell,
                     fig8_rows)
 
@@ -196,21 +195,6 @@ def lab_rows(cells, again):
 
 # The page
 
-def statement_rows(cells):
-    """A Row for each statement, its cells the number that hold of those that are judged."""
-    rows = []
-    for number, text, function in STATEMENTS:
-        checks = list(function(cells))
-        row = Row([number, text], checks or None)
-        judged = [c for c in checks if c.judged]
-        if len(judged) > 2:
-            row.cells = [f"{sum(c.verdict() == 'reached' for c in judged)} of {len(judged)} hold"]
-        else:
-            row.cells = ["; ".join(f"{c.what} {shown(c.value)}" for c in checks) or "–"]
-        rows.append(row)
-    return rows
-
-
 def shorten(text, parts=4):
     """The first few of many reasons."""
     found = text.split("; ")
@@ -258,7 +242,7 @@ def burst_parts(cells, rows):
 def page(cells, pictures=None, again=()):
     """The report as Markdown; `pictures`: {figure: file or None}, left out if None; `again`: cells of repeated runs."""
     fig8 = {aqm: fig8_rows(cells, aqm) for aqm in PAPER_AQMS}
-    fig12, statements, own = fig12_rows(cells), statement_rows(cells), lab_rows(cells, again)
+    fig12, own = fig12_rows(cells), lab_rows(cells, again)
     shaper, bursts = shaper_rows(cells), burst_rows(cells)
     all_runs = [r for c in cells for r in c.runs]
     mixed = store.mixtures(store.Found(c.experiment, c.case, c.aqm, c.sender, r.job["seed"], r.path, r.meta)
@@ -278,7 +262,7 @@ def page(cells, pictures=None, again=()):
         "\"value\": the paper gives no number to reach.",
         markdown(["", "reached", "missed", "not run", "value"], [
             *([f"Fig. 8, {aqm}", *count(rows)] for aqm, rows in fig8.items()),
-            ["Fig. 12", *count(fig12)], ["statements", *count(statements)], ["the shaper", *count(shaper)],
+            ["Fig. 12", *count(fig12)], ["the shaper", *count(shaper)],
             ["bursts", *count(bursts)], ["the lab itself", *count(own)]])]
     for aqm, rows in fig8.items():
         parts.append(f"## Fig. 8, {aqm}\n\n" + (
@@ -293,9 +277,6 @@ def page(cells, pictures=None, again=()):
                  "paper's drops are of TCP alone).")
     parts.append(verdict_table(["C", "UDP", "Mbit/s", "UDP share %", "L mean ms", "L P99 ms", "L mark / 2√(C drop)",
                                 "L drop / C drop", "C drop %", "", "why"], fig12, "fig12"))
-    parts.append("## What the papers say in words")
-    parts.append(verdict_table(["", "statement", "ours", "", "why"], statements))
-    parts.append("Not shown by any experiment here:\n\n" + "\n".join(f"- {n}: {why}" for n, why in NOT_HERE))
     parts.append("## Ours / the one in the kernel")
     rows = in_tree_rows(cells)
     parts.append(markdown(["cell", "A P99 ms", "ratio", "utilization %", "A : B"], rows) if rows else "Not run.")

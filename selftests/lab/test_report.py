@@ -24,104 +24,20 @@ import judge
 import plots
 import report
 import results
-import statements
 import store
 import tables
 from ktap import expect_equal as equal, main, test
 from made import SECONDS, Made, fig12_target, fig8_target, job, jobs, raw
 
 
-def to_be_shown(runs_):
-    """The companions' rows by their label, of made-up runs: [(job, given)], or with sightings: [(job, delays)]."""
-    with Made() as made:
-        for one, given in runs_:
-            place = made.run(one, None if isinstance(given, list) else given)
-            if isinstance(given, list):
-                raw(place, given)
-        cells = made.cells()
-        text = companions.page(cells)
-        rows = {row.label[0]: row for row in companions.target_rows(cells)}
-        for label in rows:
-            assert f"| {label} |" in text, text
-        return rows, text
-
-
-def of_flows(one, **mbit):
-    """Figures of a run whose groups have so many Mbit/s a flow."""
-    return {g["name"]: {"flow_mbit": mbit[g["name"].replace("-", "_")]} for g in one["groups"]}
-
-
-@test
-def companions_peak_is_half_of_pies_and_comes_once():
-    pie, pi2 = (job("pi2-fig12", "100-20-100mbit", aqm) for aqm in ("pie", "pi2"))
-    for peak, again, wanted in ((255, 99, "reached"), (256, 99, "missed"), (255, 101, "missed")):
-        rows, _ = to_be_shown([(pie, [20] * 500 + [510] * 5 + [20] * 100),
-                               (pi2, [20] * 500 + [peak] * 5 + [50] * 9 + [again] * 3 + [20] * 100)])
-        row = rows["Fig. 12, 100-20-100mbit: peak"]
-        equal((row.verdict(), row.cells[0]), (wanted, f"510 : {peak} ms"), (peak, again))
-    # Without PIE's run there is nothing to hold it against.
-    equal(list(to_be_shown([(pi2, [20] * 600)])[0]), [])
-
-
-@test
-def companions_balance_is_judged_of_pi2_and_dctcp_only():
-    label = "Fig. 15, {}: CUBIC : {}"
-    for aqm, case, b_mbit, name, wanted in (
-            ("pi2", "dctcp", 0.7, "DCTCP", "reached"), ("pi2", "dctcp", 0.69, "DCTCP", "missed"),
-            ("pi2", "dctcp", 1.4, "DCTCP", "reached"), ("pi2", "dctcp", 1.41, "DCTCP", "missed"),
-            ("pie", "dctcp", 0.1, "DCTCP", "value"), ("pi2", "cubic", 2, "ECN-CUBIC", "value")):
-        one = job("pi2-fig15", f"{case}-40mbit-10ms", aqm)
-        rows, _ = to_be_shown([(one, of_flows(one, A=1, B=b_mbit))])
-        row = rows[label.format(aqm, name)]
-        equal((row.verdict(), row.cells[0][:4]), (wanted, f"{b_mbit:.2f}"), (aqm, case, b_mbit))
-    # One cell out of bounds is enough.
-    two = [job("pi2-fig15", f"dctcp-40mbit-{rtt}ms", "pi2") for rtt in (10, 20)]
-    rows, _ = to_be_shown([(one, of_flows(one, A=1, B=b)) for one, b in zip(two, (1, 4), strict=True)])
-    row = rows["Fig. 15, pi2: CUBIC : DCTCP"]
-    equal((row.verdict(), row.cells[0]), ("missed", "2.00, 1.00 to 4.00 in 2 cells"))
-
-
-@test
-def companions_share_is_of_the_link_by_all_flows():
-    for case, aqm, a, b, text, wanted in (
-            ("A10-B10", "vdq_csaqm", 60, 40, "L4S 1.20, Classic 0.80", "reached"),
-            ("A10-B10", "vdq_csaqm", 60, 39.9, "L4S 1.20, Classic 0.80", "missed"),
-            ("A10-B10", "vdq_csaqm", 60.1, 40, "L4S 1.20, Classic 0.80", "missed"),
-            ("A10-B10", "dualpi2", 90, 10, "L4S 1.80, Classic 0.20", "value"),
-            # Classes of fewer than ten flows are not judged.
-            ("A10-B1", "vdq_csaqm", 1000 / 11, 500 / 11, "L4S 1.00, Classic 0.50", "reached"),
-            ("A1-B1", "vdq_csaqm", 900, 100, "L4S 1.80, Classic 0.20", "value")):
-        one = job("vdq-equal", case, aqm)
-        rows, text_ = to_be_shown([(one, of_flows(one, A=a, B=b))])
-        row = rows[f"Fig. 3, {aqm}, {case}: shares"]
-        equal((row.verdict(), row.cells[0]), (wanted, text), (case, a, b))
-        assert f"| vdq-equal | {aqm} | 1 | 99.9 |" in text_, text_
-
-
-@test
-def companions_jain_is_beyond_dualpi2s():
-    mine, other = (job("vdq-rtt", "2-each", aqm) for aqm in ("vdq_csaqm", "dualpi2"))
-    for value, wanted in ((0.81, "reached"), (0.8, "missed"), (0.7, "missed")):
-        rows, _ = to_be_shown([(mine, {"all": {"jain": value}}), (other, {"all": {"jain": 0.8}})])
-        equal(rows["Fig. 4, 2-each: Jain's index"].verdict(), wanted, value)
-    equal(list(to_be_shown([(mine, {"all": {"jain": 0.9}})])[0]), [])
-
-
-@test
-def companions_gold_has_four_times_silver_where_that_has_its_rate():
-    for a, b, wanted in (((40, 10), (48, 10), "reached"), ((40, 10), (49, 10), "missed"),
-                         ((31, 10), (40, 10), "missed"),
-                         ((20, 9.9), (20, 9.9), "value"), ((40, 10), (20, 9.9), "reached")):
-        one = job("vdq-policy", "10-each", "vdq_csaqm")
-        rows, _ = to_be_shown([(one, of_flows(one, A_gold=a[0], A_silver=a[1], B_gold=b[0], B_silver=b[1]))])
-        equal(rows["Fig. 5, vdq_csaqm, 10-each"].verdict(), wanted, (a, b))
-
-
 @test
 def companions_cases_are_in_order_of_their_numbers_and_aqms_as_listed():
     two = [(one, None) for case in ("10-each", "2-each") for one in (
         job("vdq-rtt", case, aqm) for aqm in ("vdq_csaqm", "fq_codel"))]
-    _, text = to_be_shown(two)
+    with Made() as made:
+        for one, given in two:
+            made.run(one, given)
+        text = companions.page(made.cells())
     lines = [line.split(" | ") for line in text.splitlines() if line.startswith("| vdq-rtt")]
     equal([line[1] for line in lines[:2]], ["vdq_csaqm", "fq_codel"])
     equal([(line[1], line[2]) for line in lines[2:]],
@@ -146,17 +62,6 @@ def deploy_table_has_the_papers_numbers():
     with Made() as made:
         made.run(job("deploy", "l4s-cubic-2bdp"), {"A": {"mbit": 40.0}, "B": {"mbit": 56.0}})
         equal([r[:4] for r in tables.deploy_rows(made.cells())], [["cubic", "dualpi2", "2", "40.0 / 42.3"]])
-
-
-@test
-def lone_l4s_flow_of_the_one_in_the_kernel_is_beside_ours():
-    with Made() as made:
-        for aqm, coupled in (("dualpi2", 0), ("dualpi2-in-tree", 25)):
-            made.run(job("fig8", "A5-alone-reno", aqm), {"all": {"max": 1}}, coupled=coupled)
-        found = {c.what: c for c in statements.lone_l4s_by_step_only(made.cells())}
-        beside = found["fig8 A5-alone-reno dualpi2-in-tree: coupled of all marks %"]
-        equal((beside.value.mean, beside.verdict()), (20.0, "value"))
-        equal(found["fig8 A5-alone-reno dualpi2: coupled of all marks %"].verdict(), "value")
 
 
 @test
@@ -260,10 +165,6 @@ def bursts_flip_at_their_bounds():
     for p99, wanted in ((1.02, "reached"), (1.03, "missed"), (0.97, "missed")):
         equal(said("0ms-20ms-alone", "dualpi2-burst", {"p99": p99}, ("dualpi2", {"p99": 1.0})), wanted, p99)
     equal(said("0ms-20ms-alone", "dualpi2", {"p99": 2.0}), "not run")
-    # The papers' statements are not about them.
-    with Made() as made:
-        made.run(job("bursts", "4ms-10ms-cubic"), {"A": {"p50": 3.0, "drop": 1.0}})
-        equal({row.verdict() for row in report.statement_rows(made.cells())}, {"not run"})
 
 
 @test
