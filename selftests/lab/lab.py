@@ -219,6 +219,13 @@ def do_report(args):
     return 0
 
 
+def do_publish(args):
+    """Write evaluation/ from the campaign's results."""
+    import publish  # (numpy takes its time to load)
+    print("\n".join(publish.write(args.results, args.evaluation)))
+    return 0
+
+
 def l4s_of(args):
     """The L4S sender whose runs are meant: that of --l4s, or senders.toml's own, or the only one that was run."""
     there = {run.sender for run in store.Store(args.results).runs()} & set(scenario.SCALABLE)
@@ -367,8 +374,10 @@ def parser():
     sub.add_argument("--keep-raw", action="store_true", help="keep the sightings of every packet (48 bytes each)")
     sub.add_argument("--timeout", type=at_least_1, metavar="S", help="wall clock that a machine may take")
     sub.add_argument("--plan", "--dry-run", action="store_true", help="only say what would run, and how long")
-    campaign_arguments(command("campaign", do_campaign, "run the steps of evaluation/campaign.toml; what is finished is "
-                               "not run again", campaign.RESULTS), "campaign", jobs)
+    for command_, function, text in (
+            ("campaign", do_campaign, "run the steps of evaluation/campaign.toml; what is finished is not run again"),
+            ("publish", do_publish, "write evaluation/ from the results of the campaign")):
+        campaign_arguments(command(command_, function, text, campaign.RESULTS), command_, jobs)
     sub = command("report", do_report, "draw the figures and write the report page")
     sub.add_argument("--out", default=REPORT, metavar="DIR", help="default: build/lab/report")
     sub.add_argument("--brief", action="store_true", help="the tables only, without pictures and files for flent")

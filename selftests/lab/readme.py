@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The README of the evaluation, made of its tables: findings, verdicts by paper, one row a claim, how to repeat it."""
+
+import math
+
+MOST_LINES = 120
+# Verdicts as the README shows them.
+SIGNS = {"reproduced": "reproduced", "direction only": "direction only", "within noise": "within noise",
+         "contradicted": "**contradicted**", "not run": "not run", "unsupported": "unsupported"}
+
+WHERE = ("""\
+[The pages](html/index.html) have figures and every cell; open them in a browser. `cells.csv` has a row for each run and
+group, `claims.csv` one for each claim, AQM, sender and cell. How runs are made: [LAB](../docs/LAB.md).""", "")
+VERDICTS_ARE = """\
+With several seeds a claim is reproduced if the 95 % interval of the mean is inside its bound, contradicted if it is
+outside, else within noise. With one seed its value is judged. "direction only": the number is missed, but the effect
+has the paper's sign. Of several cells the worst verdict counts. A bound is the paper's, or the project's where the
+paper has none."""
+REPEAT = """
+## Repeat
+
+```sh
+scripts/lab.sh campaign --plan                     # steps, runs, time left
+scripts/lab.sh campaign                            # all of it; continues after an interruption
+scripts/lab.sh campaign --experiment fig8 --sender prague --seeds 1
+scripts/lab.sh publish                             # writes this directory
+```
+
+A cell page has the command of one run. The same seed repeats a run to the bit with the same build of kernel and module
+in the same paths; elsewhere it is another draw. Differences from the papers' testbeds:
+[LAB](../docs/LAB.md#differences-from-the-papers-testbed). The data in this directory are under CC0-1.0.
+"""
+
+
+def number(value):
+    """A number of a CSV file, as text for people; "" for an empty field."""
+    if value in ("", None):
+        return ""
+    value = float(value)
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def bound(row):
+    """The bound of a row of claims.csv in words."""
+    if row.get("bound_low", "") == "":
+        return ""
+    low, high = float(row["bound_low"]), float(row["bound_high"])
+    if low in (0, -math.inf) and high != 0:
+        return f"≤ {high:.3g}"
+    return f"≥ {low:.3g}" if math.isinf(high) else f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
+
+
+def value(row):
+    """The value of a row with its interval, or how few seeds it is of."""
+    if row["value"] == "":
+        return ""
+    seeds = int(row["n"])
+    if seeds == 1:
+        return f"{number(row['value'])} (1 seed)"
+    return f"{number(row['value'])} [{number(row['ci95_low'])} to {number(row['ci95_high'])}] ({seeds} seeds)"
+
+
+def summary(rows):
+    """What rows of one claim give: the value of one, or the range of several and how many hold; how many are left."""
+    ran = [row for row in rows if row["value"] != ""]
+    left = f"; {len(rows) - len(ran)} not run" * (len(ran) < len(rows))
+    if len(ran) <= 1:
+        return value(ran[0]) + left if ran else ""
+    values = sorted(float(row["value"]) for row in ran)
+    good = sum(row["verdict"] == "reproduced" for row in ran)
+    return f"{number(values[0])} to {number(values[-1])}, {good} of {len(ran)} cells{left}"
+
+
+def paper_said(claim, rows):
+    """The bounds of the rows, and where they are from; the one bound, or that there are several."""
+    found = list(dict.fromkeys(bound(row) for row in rows if bound(row)))
+    text = found[0] if len(found) == 1 else "a value a cell" if found else ""
+    return f"{text} ({claim['bound_from']})" if text else ""
+
+
+def made_of(evaluation):
+    """What all runs were made with, in a sentence; or that there is none yet."""
+    bench = evaluation.manifest["bench"]
+    if not bench:
+        return "Nothing was run yet."
+    return (f"All runs are of one build: commit {(bench['commit'] or 'unknown')[:12]}"
+            f"{' with uncommitted changes' * bool(bench['dirty'])}, module `{bench['dualpi2']}`, method "
+            f"`{bench['method']}`, kernel `{bench['kernel']}`.")
+
+
+def counts(evaluation, paper):
+    """{verdict: number of claims} of a paper."""
+    found = [evaluation.worst(evaluation.main(claim)) for claim in evaluation.claims if claim["paper"] == paper]
+    return {verdict: found.count(verdict) for verdict in evaluation.verdicts}
+
+
+def finding(evaluation, claim):
+    """A sentence on a claim: what the paper says, what was found with what, and the verdict."""
+    rows = evaluation.main(claim)
+    text = f"{claim['words']} ({evaluation.papers[claim['paper']]['name']}, {claim['place']})"
+    if not (found := summary(rows)):
+        return f"{text}: {evaluation.worst(rows)}."
+    return (f"{text}: **{evaluation.worst(rows)}**. {evaluation.figures[claim['figure']]}: {found}, bound "
+            f"{paper_said(claim, rows)}; {' with '.join(named(rows))}.")
+
+
+def named(rows):
+    """The AQMs, and the senders, of rows: [text, text]; empty if there are none."""
+    return [", ".join(found) for key in ("aqm", "sender")
+            if (found := list(dict.fromkeys(row[key] for row in rows if row.get(key))))]
+
+
+def readme(evaluation):
+    """The whole page."""
+    planned, done = len(evaluation.plan.planned), sum(row["group"] == "all" for row in evaluation.cells)
+    minutes = sum(step["wall_minutes"] for step in evaluation.manifest["steps"])
+    shown = evaluation.verdicts
+    lines = [
+        "<!-- Made by `scripts/lab.sh publish`; do not edit. -->", "# Evaluation", "",
+        f"What five papers claim, and what this project measured of it: {done} of {planned} planned runs, "
+        f"{minutes:.0f} minutes of wall clock. {made_of(evaluation)}", *WHERE,
+        "| paper | " + " | ".join(shown) + " |", "|---|" + "---|" * len(shown)]
+    for name, paper in evaluation.papers.items():
+        found = counts(evaluation, name)
+        lines.append(f"| {paper['name']}: {paper['title']} | " + " | ".join(str(found[v]) for v in shown) + " |")
+    lines += ["", VERDICTS_ARE, "", "## Findings", ""]
+    found = sorted((c for c in evaluation.claims if c.get("finding")), key=lambda c: c["finding"])
+    lines += [f"{n}. {finding(evaluation, claim)}" for n, claim in enumerate(found, 1)]
+    lines += ["", "## Other claims", "", "[All claims](html/claims.html), with other senders and unsupported ones.", "",
+              "| claim | place | AQM, sender | value | bound (of) | verdict |", "|---|---|---|---|---|---|"]
+    for claim in evaluation.claims:
+        if "unsupported" in claim or claim["finding"]:
+            continue
+        rows = evaluation.main(claim)
+        lines.append(f"| {claim['id']}: {claim['words']} | {claim['place']} | {'; '.join(named(rows))} | "
+                     f"{summary(rows)} | {paper_said(claim, rows)} | {SIGNS[evaluation.worst(rows)]} |")
+    return "\n".join([*lines, REPEAT])
