@@ -18,6 +18,7 @@ import sys
 import uuid
 
 LICENCE = "GPL-2.0-only"
+DATA, DATA_LICENCE = "evaluation/", "CC0-1.0"  # as in REUSE.toml
 LICENCES = {LICENCE, f"{LICENCE} WITH Linux-syscall-note"}
 # In one of the first lines, after the marks of a comment only: other lines may be about such a line. In two pieces, so that
 # this is none for reuse.
@@ -59,7 +60,7 @@ def describe_file(root, path, number):
         "fileTypes": [TYPES.get(os.path.splitext(path)[1], "OTHER")],
         "checksums": [{"algorithm": name, "checksumValue": hashlib.new(name, content).hexdigest()}
                       for name in ("SHA1", "SHA256")],
-        "licenseConcluded": licence or LICENCE,
+        "licenseConcluded": licence or (DATA_LICENCE if path.startswith(DATA) else LICENCE),
         "licenseInfoInFiles": [licence or "NONE"],
         "copyrightText": "NOASSERTION",
     }
