@@ -128,13 +128,20 @@ def paper_values(claim):
 
 
 def of_claim(claim, planned):
-    """{(experiment, case, aqm, sender): seeds planned} of the campaign's runs that a claim is about, in their order."""
+    """[(experiment, case, aqm, sender)] of the campaign's runs that a claim is about, by its AQMs, then its senders."""
     found = {}
     for run in planned:
         words = run.words()
-        if all(any(fnmatch.fnmatchcase(words[key], p) for p in claim[key + "s"]) for key in WORDS):
-            found.setdefault(tuple(words.values()), []).append(run.job["seed"])
-    return found
+        ranks = [next((n for n, p in enumerate(claim[key + "s"]) if fnmatch.fnmatchcase(words[key], p)), None)
+                 for key in WORDS]
+        if None not in ranks:
+            found[tuple(words.values())] = ranks[2:]
+    return sorted(found, key=found.get)
+
+
+def called(claim):
+    """What the value of a claim is, in words."""
+    return FIGURES[claim["figure"]][1] + f", over that of {claim['over']}" * bool(claim["over"])
 
 
 def by_seed(claim, cell, cells):
@@ -185,7 +192,7 @@ def judged(claim, key, values, paper):
     mean, deviation, low, high, paper = map(rounded, (*interval(list(values.values())), paper))
     least, most = bounds(claim, paper)
     said = verdict_of(claim, {"value": mean, "ci95_low": low, "ci95_high": high, "paper_value": paper})
-    check = judge.Check(FIGURES[claim["figure"]][1], results.Value(mean, min(values.values()), max(values.values()),
+    check = judge.Check(called(claim), results.Value(mean, min(values.values()), max(values.values()),
                                                                    len(values)), least, most, paper)
     return dict(zip(WORDS, key)) | {
         "value": mean, "sd": deviation, "n": len(values), "ci95_low": low, "ci95_high": high, "paper_value": paper,

@@ -23,7 +23,7 @@ code, pre { font-size: .85rem; overflow-wrap: anywhere; white-space: pre-wrap }
 th, td { border: 1px solid var(--line); padding: .2rem .5rem; text-align: left; vertical-align: top }
 .v { padding: 0 .35rem; border-radius: .25rem; color: #000; white-space: nowrap }
 .warning { background: #b00020; color: #fff; padding: .5rem }
-svg { width: 100%; height: auto; max-width: 45rem; font: 12px sans-serif }
+svg { width: 100%; height: auto; min-width: 34rem; max-width: 45rem; font: 12px sans-serif }
 svg text { fill: var(--ink) } svg rect + text { fill: #000 } .paper { font-size: 18px; font-weight: bold }
 polyline { fill: none; stroke-width: 1.5 } line { stroke-width: 2 }
 line.grid { stroke: var(--line); stroke-width: 1 }
@@ -96,7 +96,7 @@ def chart(evaluation, claim):
                 mine[1][f"{aqm}, {sender}"] = tuple(float(row[k]) if row[k] else None
                                                     for k in ("value", "ci95_low", "ci95_high"))
     rows = [(case, *both) for (_, case), both in list(found.items())[:CHARTED]]
-    return svg.dots(claim["words"], evaluation.figures[claim["figure"]], rows) if rows else ""
+    return svg.dots(claim["words"], evaluation.called(claim), rows) if rows else ""
 
 
 def index(evaluation):
@@ -258,7 +258,7 @@ def run_parts(evaluation, whole):
     parts = [f'<h2 id="{aqm}-{sender}">{escape(aqm)} with {escape(sender)}</h2>']
     if drawn:
         parts.append(svg.lines(f"Delay over time, {aqm} with {sender}, seed {one['seed']}", "seconds",
-                               "ms, mean of each step", drawn, True))
+                               "ms, mean of each step", drawn))
     parts.append(f"<pre>{escape(one['tc_line'])}\n{escape(one['command'])}</pre>")
     if one["counters"]:
         parts.append(f"<p>Counters of the qdisc rose by: <code>{escape(one['counters'])}</code> "

@@ -15,7 +15,6 @@ import pages
 import results
 import runs
 import store
-from figures import FIGURES
 from readme import readme
 
 SERIES_POINTS = 30
@@ -26,6 +25,10 @@ LEVELS = ("mean", "p1", "p25", "p50", "p75", "p90", "p99", "p99_9", "max")
 CELLS = (*KEY, "class", "cc", "flows", "rtt_ms", "packets", "mbit", "mbit_per_flow", *(f"delay_{x}_ms" for x in LEVELS),
          "mark_pct", "drop_pct", "window_bytes", "jain", "util_mean", "util_p1", "rate_mbit", "warmup_s", "seconds",
          "module", "method", "kernel", "commit", "sightings_sha256", "wall_s", "tc_line", "counters", "command")
+# Of the many counters of `tc -s`, those that say what an AQM did.
+COUNTERS = {"sent", "drops", "dropped", "dropped-limit", "dropped-aqm", "dropped-overload", "ecn-mark",
+            "ecn_mark", "step-mark", "marked", "marked-classic", "marked-coupled", "marked-native", "overlimit",
+            "drop_overlimit"}
 SERIES = (*KEY, "what", "begin_s", "step_s", "values")
 FIRST_WORDS = 12  # of digests and commits
 
@@ -57,12 +60,12 @@ def figures(part):
 
 
 def counters(before, after, name=""):
-    """What the qdisc's counters rose by, as words: "l4s.marked=12"; only whole numbers that are in both."""
+    """What the qdisc's COUNTERS rose by, as words: "l4s.sent=12"; those that are in both and rose."""
     found = []
     for key in sorted(set(before or {}) & set(after or {})):
         if isinstance(after[key], dict):
             found += counters(before[key], after[key], f"{name}{key}.")
-        elif type(after[key]) is int and after[key] > before[key]:
+        elif (key in COUNTERS or f"{name}{key}" == "packets") and after[key] > before[key]:
             found.append(f"{name}{key}={after[key] - before[key]}")
     return found
 
@@ -73,23 +76,17 @@ def cell_rows(result, sender):
     key = {k: job[k] for k in ("experiment", "case", "aqm", "seed")} | {"sender": sender}
     made = meta["made_of"]
     util = result.summary["all"]["utilization_pct"]
-    rose = counters(*(result.stat(when) for when in ("before", "after")))
     yield key | figures(result.summary["all"]) | {
         "group": "all", "util_mean": util["mean"], "util_p1": util.get("p1"), "rate_mbit": result.rate_mbit,
         "warmup_s": job["warmup"], "seconds": job["seconds"], "module": made["module"], "method": made["method"],
         "kernel": made["kernel"], "commit": (meta["commit"] or "")[:FIRST_WORDS] + "+" * bool(meta["dirty"]),
         "sightings_sha256": meta["sightings_sha256"][:16], "wall_s": meta["wall_seconds"], "tc_line": meta["tc"],
-        "counters": " ".join(word for word in rose if word.partition("=")[0] in COUNTERS),
+        "counters": " ".join(counters(*(result.stat(when) for when in ("before", "after")))),
         "command": meta["command"]}
     for group in job["groups"]:
         yield key | figures(result.summary["groups"][group["name"]]) | {
             "group": group["name"], "class": "l4s" if group["ecn"] in ("l4s", "ect1") else "classic",
             "cc": group.get("cc", "udp"), "flows": group["count"], "rtt_ms": group["rtt_ms"]}
-
-
-# Of the many counters of `tc -s`, those that say what an AQM did.
-COUNTERS = ("packets", "drops", "marked", "ecn-mark", "ecn_mark", "step-mark", "overlimits", "l4s.marked",
-            "l4s.marked-native", "l4s.marked-coupled", "l4s.dropped", "classic.marked", "classic.dropped")
 
 
 def series_rows(result, sender):
@@ -166,12 +163,16 @@ class Evaluation:
 
     def __init__(self, directory=campaign.EVALUATION):
         self.papers, self.claims = claims.read(directory)
-        self.figures = {name: what for name, (_, what) in FIGURES.items()}
         self.verdicts = claims.VERDICTS
         self.plan = campaign.Campaign(directory)
         self.manifest = store.read_json(os.path.join(directory, "manifest.json"))
         self.cells, self.series, self.rows = (read_csv(os.path.join(directory, name)) for name in TABLES)
         self.mixed = builds(self.cells)
+
+    @staticmethod
+    def called(claim):
+        """What the value of a claim is, in words."""
+        return claims.called(claim)
 
     def groups(self, claim):
         """{(aqm, sender): [row of claims.csv]} of a claim, in the file's order."""

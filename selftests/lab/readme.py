@@ -83,8 +83,8 @@ def made_of(evaluation):
     bench = evaluation.manifest["bench"]
     if not bench:
         return "Nothing was run yet."
-    return (f"All runs are of one build: commit {(bench['commit'] or 'unknown')[:12]}"
-            f"{' with uncommitted changes' * bool(bench['dirty'])}, module `{bench['dualpi2']}`, method "
+    return (f"All runs are of one build, begun at commit {(bench['commit'] or 'unknown')[:12]}"
+            f"{' with uncommitted changes' * bool(bench['dirty'])}: module `{bench['dualpi2']}`, method "
             f"`{bench['method']}`, kernel `{bench['kernel']}`.")
 
 
@@ -100,7 +100,7 @@ def finding(evaluation, claim):
     text = f"{claim['words']} ({evaluation.papers[claim['paper']]['name']}, {claim['place']})"
     if not (found := summary(rows)):
         return f"{text}: {evaluation.worst(rows)}."
-    return (f"{text}: **{evaluation.worst(rows)}**. {evaluation.figures[claim['figure']]}: {found}, bound "
+    return (f"{text}: **{evaluation.worst(rows)}**. {evaluation.called(claim)}: {found}, bound "
             f"{paper_said(claim, rows)}; {' with '.join(named(rows))}.")
 
 
@@ -122,7 +122,8 @@ def readme(evaluation):
         "| paper | " + " | ".join(shown) + " |", "|---|" + "---|" * len(shown)]
     for name, paper in evaluation.papers.items():
         found = counts(evaluation, name)
-        lines.append(f"| {paper['name']}: {paper['title']} | " + " | ".join(str(found[v]) for v in shown) + " |")
+        lines.append(f"| [{paper['name']}](html/paper-{name}.html): {paper['title']} | " +
+                     " | ".join(str(found[v]) for v in shown) + " |")
     lines += ["", VERDICTS_ARE, "", "## Findings", ""]
     found = sorted((c for c in evaluation.claims if c.get("finding")), key=lambda c: c["finding"])
     lines += [f"{n}. {finding(evaluation, claim)}" for n, claim in enumerate(found, 1)]

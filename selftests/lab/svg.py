@@ -25,6 +25,12 @@ def ticks(low, high, log):
     return [n * step for n in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
 
 
+def wide(values):
+    """Whether values need a logarithmic axis: none is below 0, and the greatest is far from the least above 0."""
+    found = [v for v in values if v]
+    return bool(found) and min(found) > 0 and max(found) / min(found) > 8
+
+
 class Axis:
     """Values to pixels, linear or logarithmic."""
 
@@ -57,8 +63,9 @@ def text(x, y, words, anchor="start", name=""):
 
 def drawing(height, title, parts):
     """The whole of a drawing; it takes the width that there is."""
-    return "\n".join([f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(title)}">',
-                      f"<title>{escape(title)}</title>", *parts, "</svg>"])
+    return "\n".join(['<div class="wide">',
+                      f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(title)}">',
+                      f"<title>{escape(title)}</title>", *parts, "</svg></div>"])
 
 
 def legend(names, y):
@@ -81,8 +88,7 @@ def dots(title, unit, rows):
     names = list(dict.fromkeys(name for _, _, found in rows for name in found))
     values = [v for _, paper, found in rows for v in (paper, *(x for triple in found.values() for x in triple))
               if v is not None]
-    log = bool(values) and min(values) > 0 and max(values) / min(values) > 8
-    axis = Axis(values, LEFT, WIDTH - RIGHT, log, zero=True)
+    axis = Axis(values, LEFT, WIDTH - RIGHT, wide(values), zero=True)
     crossed = any(paper is not None for _, paper, _ in rows)
     parts, y = legend(names, TOP + 6)
     if crossed:
@@ -115,12 +121,12 @@ def wrapped(points, per_line=12):
     return "\n".join(" ".join(words[n:n + per_line]) for n in range(0, len(words), per_line))
 
 
-def lines(title, across, up, series, log=False):
-    """Lines of {name: [(x, y)]} with words for both axes; log: the upright one is logarithmic."""
+def lines(title, across, up, series):
+    """Lines of {name: [(x, y)]} with words for both axes."""
     xs, ys = ([p[n] for points in series.values() for p in points] for n in (0, 1))
     parts, top = legend(list(series), TOP + 6)
     bottom = top + HEIGHT
-    x_axis, y_axis = Axis(xs, 60, WIDTH - RIGHT), Axis(ys, bottom, top, log, zero=True)
+    x_axis, y_axis = Axis(xs, 60, WIDTH - RIGHT), Axis(ys, bottom, top, wide(ys), zero=True)
     for tick in y_axis.ticks:
         y = y_axis.at(tick)
         parts += [f'<line x1="60" x2="{WIDTH - RIGHT}" y1="{y:g}" y2="{y:g}" class="grid"/>',

@@ -229,7 +229,8 @@ def sender_is_that_of_the_first_l4s_group():
             ("deploy", "l4s-bbr-2bdp", "fifo", "udp_prague-no-fallback", "udp_prague-no-fallback")):
         one, = scenario.Experiment(experiment, l4s_cc=l4s).jobs([aqm], case)
         equal(store.sender(one), wanted, (experiment, case, l4s))
-    equal(store.sender({"groups": [{"kind": "udp"}]}), "udp")
+    groups = [{"kind": "udp"}, {"cc": "cubic", "ecn": "classic"}, {"cc": "prague", "ecn": "l4s"}]
+    equal([store.sender({"groups": groups[:n]}) for n in (1, 2, 3)], ["udp", "ecn-cubic", "prague"])
 
 
 @test
@@ -430,7 +431,7 @@ def publish_writes_tables_and_pages_of_them():
     equal([(s["planned"], s["done"], s["failed"], s["wall_minutes"]) for s in manifest["steps"]],
           [(4, 2, 0, 1.0), (1, 0, 0, 0)])
     text = read(made, "README.md")
-    holds(text, "2 of 5 planned runs", "| P: A paper | 0 | 0 | 0 | 1 | 0 | 0 |", "module `cccc`",
+    holds(text, "2 of 5 planned runs", "| [P](html/paper-p.html): A paper | 0 | 0 | 0 | 1 | 0 | 0 |", "module `cccc`",
           "| dualpi2; prague | 0.5 (1 seed) | ≤ 1 (paper) | reproduced |")
     page = read(made, "html", "cell-fig8-A5-B5-cubic.html")
     holds(page, "dualpi2 with prague", "dualpi2 with dctcp", "scripts/lab.sh run x", "e" * 16, "l4s.marked-coupled=3")
@@ -520,8 +521,8 @@ def drawings_put_values_where_they_belong():
     text = svg.dots("<title>", "ms", [("a", 2.0, {"x": (1.0, 0.5, 1.5), "y": (3.0, None, None)})])
     holds(text, "&lt;title&gt;", ">×<", 'class="s1"', 'class="l0"')
     equal((text.count("<circle"), text.count("<line") - text.count("grid")), (4, 1))  # two of the legend
-    text = svg.lines("t", "s", "ms", {"x": [(0, 1), (1, 0), (2, 100)]}, True)
-    # A logarithmic axis has no zero.
+    text = svg.lines("t", "s", "ms", {"x": [(0, 1), (1, 0), (2, 100)]})
+    # A logarithmic axis, which far values need, has no zero.
     equal(text.split('points="')[1].partition('"')[0].count(","), 2)
     equal([round(v, 6) for v in svg.ticks(0, 1, False)], [0, 0.2, 0.4, 0.6, 0.8, 1.0])
     holds(svg.bar("t", {"reproduced": 3, "not run": 1, "unsupported": 0}), 'width="540.0"', 'width="180.0"',
