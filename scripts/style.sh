@@ -66,7 +66,7 @@ one_version() { files | grep -vxE 'sch_dualpi2\.c|scripts/requirements\.txt|docs
 blanks() { files | grep -vE '\.(png|svg|patch)$|/corpus/|^LICENSES/' | xargs grep -nE '[[:blank:]]+$'; }
 # lintian refuses lines of more than 512 characters in source packages. Inputs and printed results are one line each.
 long_lines() {
-	files | grep -vE '\.(json|png|svg|patch)$|/corpus/|^selftests/tc/printed\.txt$|^LICENSES/' | xargs grep -HnIE '.{501}' |
+	files | grep -vE '\.(json|png|svg|patch)$|/corpus/|^selftests/tc/printed\.txt$|^LICENSES/|^evaluation/.*\.csv$' | xargs grep -HnIE '.{501}' |
 		awk -F: '{ print $1 ":" $2 ": more than 500 characters; wrap the line or move the text out of the table" }'
 }
 hosts() { files | grep -vE '^(docs/|README|LICENSES/|packaging/debian/copyright)' | xargs grep -nE 'https?://[a-z.]*(debian|pypi|pythonhosted|npmjs)'; }
