@@ -259,13 +259,12 @@ def run_parts(evaluation, whole):
     if drawn:
         parts.append(svg.lines(f"Delay over time, {aqm} with {sender}, seed {one['seed']}", "seconds",
                                "ms, mean of each step", drawn))
-    parts.append(f"<pre>{escape(one['tc_line'])}\n{escape(one['command'])}</pre>")
+    parts.append(f"<pre>{escape(one['tc_line'])}\n{escape(evaluation.command(one))}</pre>")
     if one["counters"]:
         parts.append(f"<p>Counters of the qdisc rose by: <code>{escape(one['counters'])}</code> "
                      f"(seed {one['seed']})</p>")
-    return [*parts, table(["seed", "sightings, SHA-256", "module", "method", "kernel", "commit", "wall clock, s"], [
-        [escape(r[k]) or "–" for k in ("seed", "sightings_sha256", "module", "method", "kernel", "commit", "wall_s")]
-        for r in whole])]
+    return [*parts, table(["seed", "sightings, SHA-256", "module", "commit", "wall clock, s"], [
+        [escape(r[k]) or "–" for k in ("seed", "sightings_sha256", "module", "commit", "wall_s")] for r in whole])]
 
 
 def pages(evaluation):

@@ -24,7 +24,7 @@ LEVELS = ("mean", "p1", "p25", "p50", "p75", "p90", "p99", "p99_9", "max")
 # Of the row of the group "all", the figures and what the whole run was made of; of the others, the group.
 CELLS = (*KEY, "class", "cc", "flows", "rtt_ms", "packets", "mbit", "mbit_per_flow", *(f"delay_{x}_ms" for x in LEVELS),
          "mark_pct", "drop_pct", "window_bytes", "jain", "util_mean", "util_p1", "rate_mbit", "warmup_s", "seconds",
-         "module", "method", "kernel", "commit", "sightings_sha256", "wall_s", "tc_line", "counters", "command")
+         "module", "method", "kernel", "commit", "sightings_sha256", "wall_s", "tc_line", "counters")
 # Of the many counters of `tc -s`, those that say what an AQM did.
 COUNTERS = {"sent", "drops", "dropped", "dropped-limit", "dropped-aqm", "dropped-overload", "ecn-mark",
             "ecn_mark", "step-mark", "marked", "marked-classic", "marked-coupled", "marked-native", "overlimit",
@@ -81,8 +81,7 @@ def cell_rows(result, sender):
         "warmup_s": job["warmup"], "seconds": job["seconds"], "module": made["module"], "method": made["method"],
         "kernel": made["kernel"], "commit": (meta["commit"] or "")[:FIRST_WORDS] + "+" * bool(meta["dirty"]),
         "sightings_sha256": meta["sightings_sha256"][:16], "wall_s": meta["wall_seconds"], "tc_line": meta["tc"],
-        "counters": " ".join(counters(*(result.stat(when) for when in ("before", "after")))),
-        "command": meta["command"]}
+        "counters": " ".join(counters(*(result.stat(when) for when in ("before", "after"))))}
     for group in job["groups"]:
         yield key | figures(result.summary["groups"][group["name"]]) | {
             "group": group["name"], "class": "l4s" if group["ecn"] in ("l4s", "ect1") else "classic",
@@ -168,6 +167,13 @@ class Evaluation:
         self.manifest = store.read_json(os.path.join(directory, "manifest.json"))
         self.cells, self.series, self.rows = (read_csv(os.path.join(directory, name)) for name in TABLES)
         self.mixed = builds(self.cells)
+        self.planned = {store.label(p.job): p for p in self.plan.planned}
+
+    def command(self, row):
+        """The command that repeats the run of a row of cells.csv."""
+        label = "/".join((*(row[key] for key in claims.WORDS), f"seed-{row['seed']}"))
+        run = self.planned[label]
+        return runs.repeating(run.job, run.options, run.keep)
 
     @staticmethod
     def called(claim):

@@ -170,6 +170,12 @@ def tc_lines(job):
     return lines
 
 
+def repeating(job, options, keep_raw):
+    """The command that repeats a job; options: of `lab run` where its sender or length are not the experiment's."""
+    return (f"scripts/lab.sh run {job['experiment']} --case {job['case']} --aqm {job['aqm']} --seeds {job['seed']}-"
+            f"{job['seed']}{options}{' --keep-raw' * keep_raw} --results {AGAIN}")
+
+
 def packets(job):
     """How many packets a job sends to the bottleneck, about: a link's full rate, or what UDP alone offers."""
     offered = sum(mbit_of(g["rate"]) * g["count"] for g in job["groups"] if g["kind"] == "udp")
@@ -361,9 +367,7 @@ class JobRun(Run):
             "commit": self.bench.commit, "dirty": self.bench.dirty, "seed": job["seed"],
             "tc": "; ".join(tc_lines(job)),
             "wall_seconds": round(self.wall_s, 1), "predicted_seconds": round(predicted_s(job), 1),
-            "command": f"scripts/lab.sh run {job['experiment']} --case {job['case']} --aqm {job['aqm']} "
-                       f"--seeds {job['seed']}-{job['seed']}{self.options}{' --keep-raw' * self.keep_raw} "
-                       f"--results {AGAIN}",
+            "command": repeating(job, self.options, self.keep_raw),
             "sightings_sha256": self.sightings, "made_of": self.made_of})
         self.done = True
         return None
