@@ -75,7 +75,7 @@ def links(rows):
     """Links to the pages of the cells of rows of claims.csv; those of pooled ones are not known."""
     found = dict.fromkeys((row["experiment"], row["case"]) for row in rows
                           if row.get("value") and "*" not in row["case"])
-    return ", ".join(f'<a href="{cell_file(*key)}">{escape(key[1])}</a>' for key in found)
+    return ",\n".join(f'<a href="{cell_file(*key)}">{escape(key[1])}</a>' for key in found)
 
 
 def command(claim, aqm="", sender=""):
@@ -143,7 +143,10 @@ def claims_page(evaluation):
 def beside(groups, sender):
     """The congestion controls that run beside a sender, as text."""
     plain = sender.removeprefix("ecn-")
-    return " + ".join(dict.fromkeys(row["cc"] for row in groups if row["cc"] != plain)) or "–"
+    mine = [row for row in groups if row["cc"] == plain]
+    # Beside ECN-CUBIC may be CUBIC; the tables do not tell them apart, but the sender is the first.
+    mine = mine[:1] if plain != sender else mine
+    return " + ".join(dict.fromkeys(row["cc"] for row in groups if row not in mine)) or "–"
 
 
 def matrix(evaluation):
@@ -176,7 +179,7 @@ def matrix(evaluation):
             if p99:
                 spread = f" ± {number(statistics.stdev(p99))}" if len(p99) > 1 else ""
                 text += f"<br>L4S P99 {number(statistics.fmean(p99))}{spread} ms"
-            cells.append(text + "<br>" + " ".join(letters.get((aqm, pair.split(" : ")[0]), [])))
+            cells.append(text + "<br>" + "\n".join(letters.get((aqm, pair.split(" : ")[0]), [])))
         rows.append(cells)
     return page("Matrix", "<p>AQMs by pairs of senders. C1, C2 are claims of that AQM and first sender; P99 is the "
                 "mean and standard deviation over all runs of the pair, of whatever rate and RTT.</p>",

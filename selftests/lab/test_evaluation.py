@@ -25,6 +25,7 @@ import campaign  # noqa: E402
 import claims    # noqa: E402
 import judge     # noqa: E402
 import lab       # noqa: E402
+import pages     # noqa: E402
 import publish   # noqa: E402
 import readme    # noqa: E402
 import results   # noqa: E402
@@ -438,6 +439,11 @@ def publish_writes_tables_and_pages_of_them():
           "run fig8 --case A5-B5-cubic --aqm dualpi2 --seeds 1-1 --l4s prague --seconds 50 --results build/lab/again",
           "l4s.marked-coupled=3")
     holds(read(made, "html", "paper-p.html"), "contradicted", "A mean, ms 3, to reach ≤ 1")
+    holds(read(made, "html", "matrix.html"), "<th>prague : cubic</th>", "L4S P99 1 ms")
+    for sender, ccs, wanted in (("ecn-cubic", ("cubic", "cubic"), "cubic"), ("reno", ("reno", "reno"), "–"),
+                                ("prague", ("prague", "prague", "bbr", "udp"), "bbr + udp"),
+                                ("prague", ("prague",), "–")):
+        equal(pages.beside([{"cc": cc, "group": str(n)} for n, cc in enumerate(ccs)], sender), wanted)
     # Without results the pages are made of the tables again.
     os.remove(os.path.join(made, "html", "index.html"))
     publish.write(os.path.join(WORK, "nothing"), made)
