@@ -477,6 +477,15 @@ def publish_of_two_builds_is_rejected():
     equal(publish.builds([row | {"module": "ppv a csaqm b"}, row | {"module": "ppv a csaqm c"}]), ["csaqm: b, c"])
 
 
+@test
+def counters_are_differences_of_those_that_count_packets():
+    # A class's "packets" is its queue, and a counter of memory says nothing.
+    before = {"packets": 1, "drops": 2, "memory-used": 0, "classic": {"packets": 1, "sent": 1}}
+    after = {"packets": 3, "drops": 2, "memory-used": 9, "classic": {"packets": 9, "sent": 4}, "l4s": {"sent": 1}}
+    equal(publish.counters(before, after), ["classic.sent=3", "packets=2"])
+    equal(publish.counters(None, after), [])
+
+
 class Checker(html.parser.HTMLParser):
     """What of a page must be closed and is not, and where its links lead."""
 
