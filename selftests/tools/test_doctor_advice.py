@@ -178,14 +178,14 @@ def set_is_suggested_for_the_device_that_up_was_given():
     one(facts)["options"]["bandwidth"] = 0
     one(facts).update(handle="d50:", device="dp2-eth0")
     facts["targets"][0].update(direction="ingress", device="dp2-eth0")
-    equal(rules.diagnose(facts).findings[0].command, "dualpi2 set eth0 --download 9120kbit")
+    equal(rules.diagnose(facts).findings[0].command, "dualpi2 set eth0 --download 8640kbit")
     # The doctor was asked for the ifb device itself.
     facts.update(device="dp2-eth0")
     facts["links"]["dp2-eth0"] = dict(facts["links"]["eth0"], name="dp2-eth0", kind="ifb", alias="dualpi2 of eth1")
-    equal(rules.diagnose(facts).findings[0].command, "dualpi2 set eth1 --download 9120kbit")
+    equal(rules.diagnose(facts).findings[0].command, "dualpi2 set eth1 --download 8640kbit")
     one(facts)["handle"] = "1:"
     equal(rules.diagnose(facts).findings[0].command,
-          "tc qdisc change dev dp2-eth0 root handle 1: dualpi2 bandwidth 9120kbit ingress")
+          "tc qdisc change dev dp2-eth0 root handle 1: dualpi2 bandwidth 8640kbit ingress")
 
 
 def ratespec(rate, layer=1, overhead=0, mpu=0):

@@ -326,8 +326,9 @@ def answer_that_nobody_reads_is_no_verdict():
 def rates_are_those_that_tc_reads():
     equal([rules.tc_rate(rate) for rate in (1250000, 125000000, 1000, 999, 125125)],
           ["10mbit", "1gbit", "8kbit", "7992bit", "1001kbit"])
-    equal(rules.below_rate(1250000), "9500kbit")
-    equal(rules.below_rate(0), "8kbit")
+    equal(rules.below_rate(1250000, "egress"), "9500kbit")
+    equal(rules.below_rate(1250000, "ingress"), "9000kbit")
+    equal(rules.below_rate(0, "egress"), "8kbit")
 
 
 if __name__ == "__main__":

@@ -417,7 +417,7 @@ def no_queue(facts):
         if len(target.all) > 1:
             return Finding("no-queue", one["device"], verdict, f"tc -s qdisc show dev {quoted(one['device'])}",
                            fixes=False), ""
-        rate = below_rate(target.rate)
+        rate = below_rate(target.rate, target.direction)
         ingress = target.direction == "ingress"
         return Finding("no-queue", one["device"], verdict,
                        change(facts, one, f"bandwidth {rate}{' ingress' if ingress else ''}",
@@ -444,7 +444,7 @@ def unparsed(facts):
             rate = next((one["options"]["bandwidth"] for one in target.all if one["options"].get("bandwidth")), 0)
             # `up` leaves what others attached to the PPP device.
             return Finding("unparsed", target.device, verdict, f"dualpi2 up {quoted(ppp[0])} --upload "
-                           f"{tc_rate(rate) if rate else below_rate(target.rate)} --link pppoe-ptm", bool(rate),
+                           f"{tc_rate(rate) if rate else below_rate(target.rate, 'egress')} --link pppoe-ptm", bool(rate),
                            "" if rate else f"{bits(target.rate)} is the rate of the link"), ""
         return Finding("unparsed", target.device, verdict + "; attach dualpi2 to a device whose packets begin with an "
                        "IP header", f"tcpdump -nei {device} -c 10 not ip and not ip6 and not arp", fixes=False), ""
@@ -820,7 +820,7 @@ def _doubts(facts):
             else:
                 found.append(f"{target.device} has no backlog: {bits(target.rate)} is below the rate of its shaper; "
                              "start a larger transfer. If one is running, the bottleneck is elsewhere and slower: set "
-                             f"the shaper to {below_rate(target.rate)}")
+                             f"the shaper to {below_rate(target.rate, target.direction)}")
     # A backlog in one direction is enough, even if the other one is idle.
     return found if len(found) == len(known) else []
 
