@@ -53,6 +53,10 @@ UNIT_TEST(mq_reserve_gives_intervals_from_the_floor_on)
 	CHECK_EQ(dualpi2_mq_reserve(&hand, -4, 1, &idle), 110);
 	CHECK_EQ(idle, 105);
 	CHECK_EQ(dualpi2_mq_reserve(&hand, 120, 1, NULL), 120);
+	/* time V is negative at first */
+	hand.counter = -100;
+	CHECK_EQ(dualpi2_mq_reserve(&hand, -50, 7, &idle), -50);
+	CHECK_EQ(idle, 155);
 }
 
 /* By what the queue has kept: nothing, what does not count, a rest of a ticket, the highest debt. */
@@ -103,6 +107,13 @@ UNIT_TEST(mq_settle_reserves_what_is_owed_and_sums_what_was_used)
 	CHECK_EQ(w.clock.l_used_ns.counter, 11000);
 	CHECK_EQ(w.clock.l_next_ns.counter, SEC + 3000);
 	CHECK_EQ(q->l_owed_ns + q->l_unsummed_ns, 0);
+	/* a debt beyond 2^32 ns, at a tenth more while Classic waits */
+	w.p.l_stretch_q24 = 11 * (1 << 24) / 10;
+	q->l_owed_ns = 10 * SEC;
+	q->l_owed_since_ns = 5 * SEC;
+	atomic_inc(&w.clock.c_waiting);
+	dualpi2_mq_settle(&w.p, &w.clock, q);
+	CHECK_NEAR(w.clock.l_next_ns.counter, 16 * SEC, 1000);
 }
 
 /* 100 bytes a second: times beyond 2^32 ns. */
@@ -119,6 +130,8 @@ UNIT_TEST(mq_l4s_reserves_on_a_slow_link)
 	CHECK(!dualpi2_mq_l_ready(&w.p, &w.clock, &w.q[1], 1500, 1500, SEC, &wake), "second");
 	CHECK_EQ(wake, 16 * SEC);
 	CHECK_NEAR(w.clock.l_next_ns.counter, 16 * SEC + 15 * SEC * 100 / 90, 2000);
+	CHECK(!dualpi2_mq_l_ready(&w.p, &w.clock, &w.q[2], 1500, 3000, SEC, &wake), "third");
+	CHECK_EQ(w.q[2].l_credit_ns, 30 * SEC);
 }
 
 UNIT_TEST(mq_no_packet_counts_as_longer_than_the_longest)
@@ -131,6 +144,9 @@ UNIT_TEST(mq_no_packet_counts_as_longer_than_the_longest)
 	CHECK_EQ(dualpi2_mq_cost(&w.p, &w.q[0], most, &repaid, &frac), 8 * most);
 	CHECK_EQ(dualpi2_mq_cost(&w.p, &w.q[0], most + 1, &repaid, &frac), 8 * most);
 	CHECK_EQ(dualpi2_mq_cost(&w.p, &w.q[0], UINT32_MAX, &repaid, &frac), 8 * most);
+	w.p.ns_per_byte_q20 = (2 << 20) + 3;
+	CHECK_EQ(dualpi2_mq_cost(&w.p, &w.q[0], 1, &repaid, &frac), 2);
+	CHECK_EQ(frac, 3);
 }
 
 /* 1 Gbit/s: 12 us a packet, debts of 6 us, tickets of 24 us. */
@@ -160,8 +176,10 @@ UNIT_TEST(mq_l4s_reserves_what_it_has_and_waits_for_its_time)
 	CHECK_EQ(b->l_credit_ns, 0);
 	/* the rest of a ticket lapses, the hand stays */
 	CHECK(mq_l(&w, a, 1500, 3000, SEC + 46000, &wake), "late");
+	a->c_open = true;
 	dualpi2_mq_l_empty(a);
 	CHECK_EQ(a->l_credit_ns, 0);
+	CHECK(!a->l_open && a->c_open, "the wrong ticket has ended");
 	CHECK(!mq_l(&w, a, 1500, 1500, SEC + 46000, &wake), "lapsed ticket used");
 	CHECK_EQ(wake, SEC + 60000);
 	CHECK_EQ(w.clock.l_used_ns.counter, 48000);
