@@ -3,6 +3,7 @@
 """Check the documents, for scripts/style.sh; prints one line for each finding.
 
 usage: prose.py links      links and mentioned pages: the file and the heading exist
+       prose.py installed DIR   the same links in a directory with the pages as a package installs them
        prose.py contents   a page with more than five sections links to each of them
        prose.py shell      shellcheck of the blocks ```sh and ```bash
        prose.py words      docs/style/glossary.yml: documents, manuals, strings and comments of the tools, of tc
@@ -11,6 +12,7 @@ usage: prose.py links      links and mentioned pages: the file and the heading e
 """
 
 import collections
+import glob
 import io
 import os
 import re
@@ -45,8 +47,8 @@ def files(*patterns):
     return sorted(name for name in names if os.path.isfile(os.path.join(ROOT, name)))
 
 
-def read(name):
-    with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+def read(name, root=ROOT):
+    with open(os.path.join(root, name), encoding="utf-8") as file:
         return file.read()
 
 
@@ -72,9 +74,9 @@ def headings(text):
     return anchors, sections
 
 
-def links():
-    for name in files("*.md"):
-        text = without_blocks(read(name))
+def broken(names, root):
+    for name in names:
+        text = without_blocks(read(name, root))
         for match in re.finditer(r"\[[^]]*\]\(([^)\s]+)\)|<img[^>]* src=\"([^\"]+)\"", blanked(r"`[^`\n]*`", text)):
             target = match[1] or match[2]
             if re.match(r"[a-z]+:", target):
@@ -84,10 +86,14 @@ def links():
             path = os.path.normpath(os.path.join(os.path.dirname(name), path)) if path else name
             if path in LINKS_NOT_YET:
                 continue
-            if not os.path.exists(os.path.join(ROOT, path)):
+            if not os.path.exists(os.path.join(root, path)):
                 yield f"{place}: {target}: no such file"
-            elif anchor and anchor not in headings(read(path))[0]:
+            elif anchor and anchor not in headings(read(path, root))[0]:
                 yield f"{place}: {target}: {path} has no such heading"
+
+
+def links():
+    yield from broken(files("*.md"), ROOT)
     for name in files():
         try:
             text = read(name)
@@ -201,6 +207,10 @@ def words(exceptions=WORDS_NOT_YET):
 
 def main():
     verb = sys.argv[1] if len(sys.argv) == 2 else ""
+    if sys.argv[1:2] == ["installed"] and len(sys.argv) == 3:
+        names = glob.glob("**/*.md", root_dir=sys.argv[2], recursive=True)
+        found = [*broken(names, sys.argv[2]), *([] if len(names) > 20 else [f"only {len(names)} pages"])]
+        sys.exit("\n".join(found) or None)
     if verb == "count":
         number = collections.Counter(area for _, area in words(()))
         for area in AREAS:

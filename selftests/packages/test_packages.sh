@@ -419,16 +419,13 @@ test_release() {
 }
 
 has_documents() { # with the names that their links have
-	local files documents file
-	files=$(dpkg-deb --fsys-tarfile "$new"/dualpi2-tools_*.deb | tar -t)
-	documents=$(cd "$DUALPI2_ROOT" && find README.md docs -name '*.md' -o -name '*.svg')
-	[ "$(wc -l <<<"$documents")" -gt 20 ] || return
-	for file in $documents; do
-		grep -q -x "./usr/share/doc/dualpi2-tools/$file" <<<"$files" || {
-			echo "no $file"
-			return 1
-		}
-	done
+	local tree
+	tree=$(mktemp -d -p "$build")
+	dpkg-deb -x "$new"/dualpi2-tools_*.deb "$tree"
+	"$DUALPI2_ROOT/scripts/prose.py" installed "$tree/usr/share/doc/dualpi2-tools"
+	diff <(cd "$DUALPI2_ROOT" && find README.md docs -name '*.md' -o -name '*.svg' | sort) \
+		<(cd "$tree/usr/share/doc/dualpi2-tools" && find README.md docs -name '*.md' -o -name '*.svg' | sort)
+	rm -r "$tree"
 }
 needs_no_new_libc() {
 	local newest

@@ -46,6 +46,7 @@ has_files() {
 			return 1
 		}
 	done
+	scripts/prose.py installed "$root/usr/share/doc/dualpi2-tools"
 }
 has_scripts() {
 	local scripts
