@@ -22,11 +22,11 @@ HELP = """Keys
   home/end        first or last line
   Enter           details of the selected qdisc
   Escape          back; in the table, end filter
-  s               sort by the next column
+  s, F6           sort by the next column
   f, F4           show only qdiscs with this text
   /, F3           search: select next with this text
   n               search again
-  ?, F1           this help
+  ?, h, F1        this help
 
 Colours and marks
   ! red           in overload
@@ -43,6 +43,7 @@ Columns
   QUEUED          backlog
   PACKETS         forwarded per second
   OVERLOADS       since the qdisc was created
+  SANCTIONED      flows that queue protection redirects
 
 -  unknown: no packet, or no interval yet"""
 
@@ -159,7 +160,7 @@ class View:
             if self.entries:
                 self.selected = self.entries[self.index()].key
                 self.mode, self.top["details"] = "details", 0
-        elif key in (ord("s"), ord("S")):
+        elif key in (ord("s"), ord("S"), curses.KEY_F6):
             self.sort = table.KEYS[(table.KEYS.index(self.sort) + 1) % len(table.KEYS)]
             self.choose()
         elif key in (ord("f"), curses.KEY_F4):
