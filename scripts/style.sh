@@ -84,7 +84,7 @@ option_lists() {
 # Not errors are the words in codespell.txt: a codepoint, a conference, macros of manuals, an optical line terminal, the kernel's ABI.
 spelling() { files README.md docs '*.8' packaging tools iproute2-patch | xargs codespell -I scripts/codespell.txt; }
 
-plan 24
+plan 25
 rule "version_tests_only_in_compat" versions
 rule "algorithm_without_kernel_code" kernel_code
 rule "file_scope_names_have_the_prefix" prefix
