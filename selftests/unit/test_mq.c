@@ -284,6 +284,7 @@ UNIT_TEST(mq_classic_ticket_is_in_proportion_to_backlog)
 	w = mq_world(1000, 4, false);
 	dualpi2_mq_init(&w.p, &w.link, 90, UINT32_MAX, 4);
 	CHECK_EQ(dualpi2_mq_c_ticket_ns(&w.p, UINT32_MAX / 2, UINT32_MAX), w.p.horizon_ns / 2 - 1954);
+	CHECK_EQ(dualpi2_mq_c_ticket_ns(&w.p, 1000, 1000), SEC);
 }
 
 UNIT_TEST(mq_classic_waits_for_its_ticket_in_the_time_that_l4s_leaves)
@@ -319,6 +320,19 @@ UNIT_TEST(mq_classic_waits_for_its_ticket_in_the_time_that_l4s_leaves)
 	CHECK(!mq_c(&w, b, 60000, 60000, SEC + 50000, &wake), "has not reserved so much");
 	CHECK_EQ(b->c_credit_ns, 480000);
 	CHECK_EQ(w.clock.c_next_ns.counter, SEC + 36000 + 480000);
+	/* nor is the rest of a ticket that has begun */
+	w = mq_world(125000000, 4, false);
+	dualpi2_mq_c_begin(&w.clock, a);
+	CHECK(mq_c(&w, a, 1500, 6000, SEC, &wake), "first packet waits");
+	CHECK_EQ(a->c_credit_ns, 36000);
+	atomic64_add(100000, &w.clock.l_used_ns);
+	CHECK(mq_c(&w, a, 1500, 4500, SEC, &wake), "the rest pushed back");
+	/* a wait of many times what has passed since the clock began */
+	w.clock.l_used_ns.counter = 0;
+	w.clock.c_next_ns.counter = SEC;
+	dualpi2_mq_c_begin(&w.clock, b);
+	CHECK(!mq_c(&w, b, 1500, 1500, 7, &wake), "does not wait");
+	CHECK_EQ(wake, SEC);
 }
 
 /* Who has waited makes up for 10 ms; who begins does not. */
