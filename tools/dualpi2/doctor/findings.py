@@ -117,8 +117,8 @@ def tc_rate(bytes_per_second):
 
 
 def below_rate(bytes_per_second, direction):
-    """Rate for a shaper, which must be slower than the link, in whole kbit/s: 95 % of it, of a download ("ingress") 90 %,
-    as docs/guides/rates.md has it.
+    """Rate for a shaper, which must be slower than the link, in whole kbit/s: 95 % of the link's, for a download
+    ("ingress") 90 %, as in docs/guides/rates.md.
     """
     return f"{max(int(bytes_per_second * 8 * (90 if direction == 'ingress' else 95) / 100000), 8)}kbit"
 

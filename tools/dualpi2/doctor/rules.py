@@ -443,8 +443,9 @@ def unparsed(facts):
         if kind == "0x8864" and ppp:
             rate = next((one["options"]["bandwidth"] for one in target.all if one["options"].get("bandwidth")), 0)
             # `up` leaves what others attached to the PPP device.
-            return Finding("unparsed", target.device, verdict, f"dualpi2 up {quoted(ppp[0])} --upload "
-                           f"{tc_rate(rate) if rate else below_rate(target.rate, 'egress')} --link pppoe-ptm", bool(rate),
+            upload = tc_rate(rate) if rate else below_rate(target.rate, "egress")
+            return Finding("unparsed", target.device, verdict,
+                           f"dualpi2 up {quoted(ppp[0])} --upload {upload} --link pppoe-ptm", bool(rate),
                            "" if rate else f"{bits(target.rate)} is the rate of the link"), ""
         return Finding("unparsed", target.device, verdict + "; attach dualpi2 to a device whose packets begin with an "
                        "IP header", f"tcpdump -nei {device} -c 10 not ip and not ip6 and not arp", fixes=False), ""
