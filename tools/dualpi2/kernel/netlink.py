@@ -160,6 +160,10 @@ class Answer(NamedTuple):
     text: Optional[str]
     offset: Optional[int]
 
+    def reason(self) -> str:
+        """Why the kernel rejects the request."""
+        return self.text or os.strerror(self.error)
+
 
 class Interrupted(Exception):
     """The dump is inconsistent because something changed during it."""

@@ -12,7 +12,7 @@ from typing import Any, Optional
 from .. import Trouble
 from . import netlink
 from .layout import HEADER
-from .netlink import attrs, decode, handle_text
+from .netlink import Answer, attr, attrs, decode, encode, handle_text
 from .stats import Sample
 
 FAMILY, GROUP = HEADER.string("DUALPI2_GENL_NAME"), HEADER.string("DUALPI2_GENL_GROUP")
@@ -104,6 +104,13 @@ class Kernel:
                 if qdisc.device is not None:
                     found[qdisc.key] = qdisc
         return without_children(list(found.values()))
+
+    def change(self, qdisc: Qdisc, **options: int) -> Answer:
+        """Change options of EXT_OPTIONS in place, by attribute name; all others stay as they are."""
+        nest = attr(EXT | netlink.NLA_F_NESTED, encode(EXT_OPTIONS, **options))
+        return self.socket.request(netlink.RTM_NEWQDISC, 0, netlink.tcmsg(qdisc.ifindex, qdisc.handle, qdisc.parent)
+                                   + attr(netlink.TCA_KIND, qdisc.kind.encode() + b"\0")
+                                   + attr(netlink.TCA_OPTIONS | netlink.NLA_F_NESTED, nest))
 
     def name(self, ifindex: int) -> Optional[str]:
         """A device's name, None if it was removed."""
