@@ -55,7 +55,7 @@ class Argument:
         self.takes = not action.option_strings or action.nargs != 0
         self.optional = action.nargs in ("?", "*")
         self.words = list(getattr(action, "completions", None) or action.choices or [])
-        self.kind = {"DEV": "device", "NETNS": "netns", "FILE": "file"}.get(self.metavar)
+        self.kind = {"DEV": "device", "NETNS": "netns", "FILE": "file", "TRACE": "file"}.get(self.metavar)
         if action.dest == "netns":
             self.kind = "netns"
 
@@ -102,7 +102,10 @@ def bash(name, verbs, main):
                 values.append((" | ".join(f"'{verb} {flag}'" for flag in option.flags), _bash_words(option)))
         words = " ".join(flag for option in one.options for flag in option.flags)
         flags.append((f"'{verb} -'*", f"words='{words}{' --' if verb in ('up', 'set') else ''}'"))
-        others += [(f"'{verb} '*", _bash_words(argument)) for argument in one.positional[:1]]
+        if one.positional:
+            first, *rest = map(_bash_words, one.positional)
+            action = f"if (( COMP_CWORD == 2 )); then {first}; else {rest[0]}; fi" if rest else first
+            others.append((f"'{verb} '*", action))
     own = " ".join([*(one.name for one in verbs), *(flag for option in main.options for flag in option.flags)])
 
     def case(what, rows, indent):
@@ -231,8 +234,8 @@ def fish(name, verbs, main):
             value += f" -a {_fish_quoted(words)}" if option.takes and words else ""
             lines.append(f"complete -c {name} {condition}{flags}{value} -d {_fish_quoted(option.help)}")
         for argument in one.positional:
-            words = _fish_quoted(_fish_value(argument))
-            lines.append(f"complete -c {name} {condition}-a {words} -d {_fish_quoted(argument.metavar)}")
+            values = "-F" if argument.kind == "file" else "-a " + _fish_quoted(_fish_value(argument))
+            lines.append(f"complete -c {name} {condition}{values} -d {_fish_quoted(argument.metavar)}")
     return "\n".join(lines) + "\n"
 
 

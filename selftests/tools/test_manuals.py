@@ -46,7 +46,7 @@ def execute(machine, command, path=""):
 @test("dualpi2(8)")
 def examples_of_dualpi2_work_and_leave_nothing():
     commands = examples("dualpi2.8")
-    expect_equal([command.split()[1] for command in commands], ["up", "up", "set", "down"], "commands")
+    expect_equal([command.split()[1] for command in commands], ["up", "up", "set", "play", "play", "down"], "commands")
     with programs() as directory, Machine(directory) as machine, systemd() as (path, asked):
         before = machine.state()
         shown = [execute(machine, commands[0], path)]
@@ -57,7 +57,9 @@ def examples_of_dualpi2_work_and_leave_nothing():
         shown.append(execute(machine, commands[2], path))
         rates = [options(machine.rtr, dev)["bandwidth"] for dev in ("eth0", "dp2-eth0")]
         expect_equal(rates, [18 * 125000, 90 * 125000], "rates after set")
-        shown.append(execute(machine, commands[3], path))
+        execute(machine, commands[3], path)
+        expect("restored: 18.0 Mbit/s" in execute(machine, commands[4], path), "the report of play")
+        shown.append(execute(machine, commands[5], path))
         expect(all(shown[:3]) and not shown[3], f"printed: {shown}")
         expect_equal(machine.state(), before, "after down")
 

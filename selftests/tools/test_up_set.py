@@ -267,7 +267,7 @@ def help_has_a_description_an_example_and_exit_codes():
     from dualpi2 import cli
     with pair() as net:
         verbs = [verb for verb in next(one for one in cli.parser()._actions if one.choices).choices if verb != "doctor"]
-        expect_equal(verbs, ["up", "set", "down", "status", "list", "version", "help"])
+        expect_equal(verbs, ["up", "set", "down", "status", "list", "play", "version", "help"])
         for verb in verbs:
             code, out, err = said_on(f"help {verb}", net.here)
             expect_equal((code, err, said_on(f"{verb} --help", net.here)[1]), (0, "", out))

@@ -4,6 +4,8 @@
     parser    argparse with errors of one line
     cli       commands and options of dualpi2
     kernel    netlink and statistics: bytes in, numbers out
+    traces    capacity traces: text in, rates out; the examples
+    play      dualpi2 play: a capacity trace through the shaper of a device
     up        dualpi2 up, set, down, status and list: both directions of a link in one command
     doctor    dualpi2 doctor: why there is no L4S on a device
     top       dualpi2-top: every dualpi2 of a machine, on a terminal, as JSON and as metrics

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Commands and options of dualpi2."""
 
+import argparse
 import json
 import os
+import re
 import signal
 import sys
 
-from . import Trouble, version
+from . import Trouble, traces, version
 from .kernel import netlink
 from .parser import Parser, nearest
 from .up import arguments, commands, service, state, status, system
@@ -93,6 +95,50 @@ def _add_set(verbs):
     _add_common(one)
 
 
+class _Example(argparse.Action):
+    """Prints an example of a trace, and ends the program."""
+
+    def __call__(self, one, namespace, values, option_string=None):
+        print("\n".join(map(str, traces.example(values))), flush=True)
+        one.exit()
+
+
+def _step(text):
+    found = re.fullmatch(r"([0-9]{1,5})(ms|s)", text, re.A)
+    step_ms = int(found[1]) * {"ms": 1, "s": 1000}[found[2]] if found else 0
+    if not 10 <= step_ms <= 10000:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a step; write a time from 10ms to 10s")
+    return step_ms
+
+
+def _seconds(text):
+    found = re.fullmatch(r"([0-9]{1,5}(?:\.[0-9]{1,3})?)s?", text, re.A)
+    length_ms = round(float(found[1]) * 1000) if found else 0
+    if not 1 <= length_ms <= traces.MS_MAX:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a time; write seconds, 0.001 to {traces.MS_MAX // 1000}")
+    return length_ms
+
+
+def _add_play(verbs):
+    one = verbs.add_parser(
+        "play", help="play a capacity trace through the shaper",
+        usage="dualpi2 play DEV TRACE [--step TIME] [--for SECONDS] [-j] [-n NETNS]\n"
+              "       dualpi2 play --example NAME",
+        description="Change the bandwidth of the dualpi2 on a device as a capacity trace does: a file in the format of "
+                    "Mahimahi, with\none time in milliseconds for each 1500 bytes that the link can send. At the end, "
+                    "the former bandwidth is\nrestored, also after Ctrl-C, and a report is printed.",
+        epilog=_epilog("dualpi2 play --example lte >lte.trace", "dualpi2 play eth0 lte.trace --for 60"))
+    one.add_argument("device", metavar="DEV", help="the device with a dualpi2 that has a bandwidth")
+    one.add_argument("trace", metavar="TRACE", help="the trace")
+    one.add_argument("--step", metavar="TIME", type=_step, default=50, help="time between changes, 10ms to 10s; each "
+                     "rate is the mean of the trace in that time (default: 50ms)")
+    one.add_argument("--for", metavar="SECONDS", type=_seconds, dest="length_ms", help="length of the play; a shorter "
+                     "trace is repeated (default: the length of the trace)")
+    one.add_argument("--example", metavar="NAME", action=_Example, choices=[*traces.EXAMPLES], help="print an example "
+                     f"of a trace: {', '.join(traces.EXAMPLES)}")
+    _add_common(one, changes=False)
+
+
 def parser():
     """The parser of dualpi2; those of its commands are its choices."""
     main_parser = Parser(
@@ -125,6 +171,7 @@ def parser():
                            "The exit status is 0,\nwhatever their state.")
     _add_common(one, changes=False)
 
+    _add_play(verbs)
     verbs.add_parser("doctor", add_help=False, help="find out why a device has no L4S")
     verbs.add_parser("version", help="print the versions of dualpi2, the module and tc",
                      description="Print the versions of dualpi2, of the loaded module and of tc, for a bug report.",
@@ -333,6 +380,18 @@ def _list(options, extra):
     return 0
 
 
+def _play(options, extra):
+    trace = traces.read(options.trace)
+    _need_root(options)
+    from . import play
+    played = play.Play(play.Shaper(options.device), trace, options.step, options.length_ms or trace.length_ms)
+    found = played.report()
+    print(json.dumps(found) + "\n" if options.json else play.text(found), end="", flush=True)
+    if played.ended:
+        raise played.ended
+    return 0
+
+
 def _version(options, extra):
     print("dualpi2 " + version())
     print("module sch_dualpi2 " + (system.module_version() or "not loaded"))
@@ -387,7 +446,8 @@ def _run(args):
         state.ETC = f"/etc/netns/{os.path.basename(options.netns)}/dualpi2"
         service.available = False
     system.verbose = getattr(options, "verbose", False)
-    call = {"up": _up, "set": _up, "down": _down, "status": _status, "list": _list, "version": _version}[verb]
+    call = {"up": _up, "set": _up, "down": _down, "status": _status, "list": _list, "play": _play,
+            "version": _version}[verb]
     with netlink.namespace(getattr(options, "netns", None)):
         return call(options, extra or [])
 
