@@ -10,10 +10,14 @@ import itertools
 import math
 import os
 import re
+import sys
 import tomllib
 
 import job as job_
 from job import JobError as ScenarioError, mbit_of
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tools"))
+from dualpi2 import Trouble, traces  # noqa: E402
 
 DIRECTORY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "scenarios")
 SCALABLE = ("dctcp", "prague", *job_.UDP_PRAGUE)
@@ -29,6 +33,9 @@ SHAPERS = ("own",)
 OWN_RATE = "bandwidth {rate}"  # what a change of the rate says again
 NOT_SCENARIOS = ("aqms", "senders")
 FRAME, MTU = 1514, 1500
+# Of a trace. htb and cake keep the time of a packet that was computed with the old rate: it is one step at most.
+STEP_MS = 50
+LEAST_RATE = MTU * 1000 // STEP_MS
 
 
 # What a value has to be: (what to say, test).
@@ -72,8 +79,8 @@ def one_of(names):
 
 EXPERIMENT = {"title": TEXT, "aqms": NAMES, "seconds": POSITIVE, "warmup": WARMUP, "keep_raw": SWITCH,
               "values": TABLE, "case": TABLES}
-CASE = {"name": NAME, "over": TABLE, "aqms": NAMES, "rate": RATE_TEXT, "changes": TABLES, "buffer_bdp": ABOVE_0,
-        "group": TABLES}
+CASE = {"name": NAME, "over": TABLE, "aqms": NAMES, "rate": RATE_TEXT, "changes": TABLES, "trace": TEXT,
+        "buffer_bdp": ABOVE_0, "group": TABLES}
 CHANGE = {"at": ABOVE_0, "rate": RATE_TEXT}
 COMMON = {"name": NAME, "kind": one_of(("tcp", "udp", "web")), "rtt_ms": TIME, "count": COUNT, "start": TIME,
           "stop": ABOVE_0, "aggregate_ms": TIME, "tvf": FUNCTION}
@@ -82,8 +89,8 @@ GROUPS = {"tcp": COMMON | {"sender": TEXT},
           "web": COMMON | {"sender": TEXT, "per_second": ABOVE_0, "alpha": ABOVE_0, "least": POSITIVE,
                            "most": POSITIVE}}
 # Keys that may be missing, wherever they stand.
-OPTIONAL = {"keep_raw", "values", "over", "aqms", "changes", "buffer_bdp", "kind", "count", "start", "stop", "payload",
-            "alpha", "least", "most", "module", "l4s", "shaper", "aggregate_ms", "child", "tvf"}
+OPTIONAL = {"keep_raw", "values", "over", "aqms", "changes", "trace", "buffer_bdp", "kind", "count", "start", "stop",
+            "payload", "alpha", "least", "most", "module", "l4s", "shaper", "aggregate_ms", "child", "tvf"}
 AQM = {"qdisc": TEXT, "child": TEXT, "module": MODULE, "l4s": SWITCH, "shaper": one_of(SHAPERS), "values": TABLE}
 SENDER = {"cc": one_of(CCS), "ecn": one_of(TCP_ECN)}
 CHOICE = {"on_l4s": TEXT, "elsewhere": TEXT}
@@ -127,6 +134,17 @@ def fill(value, variables, where):
                                 f"{', '.join(variables) or 'none'}")
     whole = re.fullmatch(r"\{(\w+)\}", value)
     return variables[whole[1]] if whole else re.sub(r"\{(\w+)\}", lambda m: str(variables[m[1]]), value)
+
+
+def traced(name, seconds):
+    """(rate, changes) of a link that follows a trace for this time: an example of `dualpi2 play`, or a file."""
+    try:
+        trace = traces.Trace(traces.example(name)) if name in traces.EXAMPLES else traces.read(name)
+    except Trouble as trouble:
+        raise ScenarioError(f"trace: {trouble}") from None
+    rates = [max(trace.rate(at, at + STEP_MS), LEAST_RATE) for at in range(0, seconds * 1000, STEP_MS)]
+    return f"{8 * rates[0]}bit", [{"at": n * STEP_MS / 1000, "rate": f"{8 * rate}bit"}
+                                  for n, rate in enumerate(rates) if n and rate != rates[n - 1]]
 
 
 def aqms(directory=DIRECTORY):
@@ -263,7 +281,11 @@ class Experiment:
         if warmup == "paper":
             # Appendix B of the DualPI2 paper.
             warmup = math.ceil(5 + mbit_of(case["rate"]) * rtt / 100)
-        changes = case.get("changes", [])
+        rate, changes = case["rate"], case.get("changes", [])
+        if "trace" in case:
+            if changes:
+                raise ScenarioError(f"{where}: trace and changes both set the rate; give one of them")
+            rate, changes = traced(case["trace"], warmup + seconds)
         for change in changes:
             check(change, CHANGE, f"{where}: changes")
             if change["at"] >= warmup + seconds:
@@ -274,7 +296,7 @@ class Experiment:
                 raise ScenarioError(f"{where}: group {group['name']} has no time between its start and its stop or "
                                     f"the end at {warmup + seconds} s")
         job = {"format": job_.FORMAT, "experiment": self.name, "case": case["name"], "aqm": aqm_name, "seed": seed,
-               "rate": case["rate"], "changes": changes, "module": aqm.get("module"),
+               "rate": rate, "changes": changes, "module": aqm.get("module"),
                "qdisc": self._line("qdisc", case, variables, aqm_name, rtt, where), "warmup": warmup,
                "seconds": seconds, "groups": groups}
         if "child" in aqm:

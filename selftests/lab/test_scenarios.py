@@ -29,6 +29,7 @@ def scenarios_as_shipped_have_the_papers_runs():
            "pi2-fig13": 3, "pi2-fig14": 12, "pi2-fig15": 100, "pi2-fig19": 22})
     equal({k: counts[k] for k in counts if k.startswith(("vdq", "csaqm"))},
           {"vdq-equal": 72, "vdq-rtt": 32, "vdq-policy": 12, "vdq-cc": 32, "csaqm-cc": 144, "csaqm-rtt": 48})
+    equal(counts["traces"], 12)
     equal(list(counts)[0], "smoke")
 
 
@@ -125,6 +126,22 @@ def scenarios_of_targets_have_them_as_each_aqm_counts():
             found.setdefault((name, factor), set()).update(g["rtt_ms"] for g in job["groups"])
     equal(found, {("csaqm-cc", k): {5, 50} for k in (0.17, 1, 2)} | {
         ("csaqm-rtt", k): {5, 50} for k in (0.17, 1, 2, 10)})
+
+
+@test
+def scenario_with_a_trace_changes_the_rate_every_step():
+    job, = scenario.Experiment("traces").jobs(["dualpi2"], "lte")
+    trace = scenario.traces.Trace(scenario.traces.example("lte"))
+    rates = {0: job["rate"]} | {c["at"]: c["rate"] for c in job["changes"]}
+    equal(rates[0], f"{8 * trace.rate(0, 50)}bit")
+    equal((rates[1.05], rates[31.05]), (f"{8 * trace.rate(1050, 1100)}bit",) * 2)
+    # In a handover, one packet in a step.
+    equal([rates.get(at, "the same") for at in (8.9, 8.95)], ["240000bit", "the same"])
+    equal(len(rates) > 1300 and max(rates) < 70, True)
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write("10\n50\n")
+        file.flush()
+        equal(scenario.traced(file.name, 1), ("480000bit", []))
 
 
 @test
