@@ -337,6 +337,14 @@ def cake_hook(machine, block):
     expect_equal(options(machine.rtr, "dp2-eth0")["bandwidth"], 90 * 125000, "the other direction")
 
 
+# Rate traces
+
+@step("traces-play")
+def traces_play(machine, block):
+    with flowing(machine, *load(25)):
+        machine.run(block)
+
+
 # Troubleshooting
 
 @step("trouble-load")
