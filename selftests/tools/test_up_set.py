@@ -329,7 +329,8 @@ def rtt_CASE_is_that_of_the_list_of_options(name):
 
 COMPLETED = {"dualpi2 d": "down doctor", "dualpi2 set --link doc": "docsis", "dualpi2 up --rtt re": "regional",
              "dualpi2 up --dry": "--dry-run", "dualpi2 status wa": "wan", "dualpi2 help st": "status",
-             "dualpi2 up wan -- ta": "", "dualpi2 up wan --download ": "off", "dualpi2-top --dev": "--device"}
+             "dualpi2 play wan --example sa": "satellite", "dualpi2 up wan -- ta": "",
+             "dualpi2 up wan --download ": "off", "dualpi2-top --dev": "--device"}
 
 
 @test("completion for bash")
