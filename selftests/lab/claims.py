@@ -153,7 +153,8 @@ def by_seed(claim, cell, cells):
         peer = next((c for c in peers if c.sender == cell.sender), peers[0] if len(peers) == 1 else None)
         under = {r.job["seed"]: figure(r) for r in peer.runs} if peer else {}
         values = {seed: v / under[seed] if v is not None and under.get(seed) else None for seed, v in values.items()}
-    return {seed: v for seed, v in values.items() if v is not None}
+    # Some are numpy's, with which module statistics cannot do all.
+    return {seed: float(v) for seed, v in values.items() if v is not None}
 
 
 def pooled(claim, found):

@@ -137,11 +137,11 @@ def collect(results_dir, directory):
     rows = [row for cell in cells for result in cell.runs for row in cell_rows(result, cell.sender)]
     if mixed := builds([{k: text(v) for k, v in row.items()} for row in rows]):
         raise store.StoreError(f"{results_dir} has runs of more than one build: {'; '.join(mixed)}")
-    write_csv(os.path.join(directory, "cells.csv"), CELLS, rows)
-    write_csv(os.path.join(directory, "series.csv"), SERIES,
-              [row for cell in cells for row in series_rows(cell.one, cell.sender)])
-    write_csv(os.path.join(directory, "claims.csv"), claims.COLUMNS, claims.table(said, plan.planned, cells))
-    store.write_json(os.path.join(directory, "manifest.json"), manifest(plan, kept, rows))
+    series = [row for cell in cells for row in series_rows(cell.one, cell.sender)]
+    judged, made = claims.table(said, plan.planned, cells), manifest(plan, kept, rows)
+    for name, columns, table in zip(TABLES, (CELLS, SERIES, claims.COLUMNS), (rows, series, judged)):
+        write_csv(os.path.join(directory, name), columns, table)
+    store.write_json(os.path.join(directory, "manifest.json"), made)
 
 
 def builds(rows):

@@ -34,7 +34,7 @@ import scenario  # noqa: E402
 import store     # noqa: E402
 import svg       # noqa: E402
 from ktap import expect_equal as equal, test  # noqa: E402
-from made import Made, job, jobs  # noqa: E402
+from made import Made, job, jobs, raw  # noqa: E402
 
 MADE_OF = {"kernel": "7.2.1 aaaa", "method": "bbbb 3G", "module": "cccc"}
 RUNS = 'experiments = ["fig8"], cases = ["A5-B?-cubic"], senders = ["prague", "dctcp"], seconds = 50'
@@ -327,6 +327,20 @@ def claim_of_several_seeds_may_be_within_noise():
                           ((1.0, 1.1, 1.2), "within noise"), ((1.5, 1.51, 1.49), "contradicted")):
         row = said({}, *seeds(*means))[CELL]
         equal((row["verdict"], row["n"], bool(row["why"])), (wanted, len(means), wanted != "reproduced"), means)
+
+
+@test
+def claim_of_peaks_of_several_seeds_has_plain_numbers():
+    # Of the sightings, and so of numpy.
+    two = jobs("pi2-fig12", "*", ["pi2"], (1, 2))
+    _, (read,) = claims.read(directory(said=CLAIM.replace("a_mean_ms", "further_peaks").replace('"fig8"', '"pi2-fig12"')
+                                       .replace("A5-B5-*", "*").replace('["dualpi2"]', '["pi2"]')
+                                       .replace('["prague", "dctcp"]', '["reno"]')))
+    with Made() as made:
+        for one in two:
+            raw(made.run(one, meta={"wall_seconds": 2}), [20] * 500 + [200] * 5 + [20] * 5 + [200] * 5)
+        row, = claims.table([read], [campaign.Planned(1, one, True, "") for one in two], made.cells())
+    equal((row["value"], row["sd"], row["verdict"]), (1.0, 0.0, "reproduced"))
 
 
 @test
