@@ -296,6 +296,7 @@ UNIT_TEST(mq_classic_waits_for_its_ticket_in_the_time_that_l4s_leaves)
 	dualpi2_mq_scanned(&w.sum, 12000);
 	dualpi2_mq_c_begin(&w.clock, a);
 	CHECK(mq_c(&w, a, 1500, 6000, SEC, &wake), "first packet waits");
+	CHECK_EQ(wake, 0);
 	CHECK_EQ(w.clock.c_next_ns.counter, SEC + 24000);
 	CHECK(mq_c(&w, a, 1500, 4500, SEC, &wake), "second packet waits");
 	CHECK_EQ(a->c_credit_ns, 0);
