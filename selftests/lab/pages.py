@@ -191,9 +191,9 @@ def paper_page(evaluation, name):
     paper, parts, place = evaluation.papers[name], [], None
     said = [escape(str(paper[key])) for key in ("authors", "title", "year") if key in paper]
     parts.append(f"<p>{'. '.join(said)}.</p>")
-    for n, claim in enumerate(evaluation.claims, 1):
-        if claim["paper"] != name:
-            continue
+    mine = [(n, claim) for n, claim in enumerate(evaluation.claims, 1) if claim["paper"] == name]
+    places = [claim["place"] for _, claim in mine]
+    for n, claim in sorted(mine, key=lambda one: places.index(one[1]["place"])):
         if claim["place"] != place:
             place = claim["place"]
             parts.append(f"<h2>{escape(place)}</h2>")
