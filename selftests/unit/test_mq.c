@@ -438,6 +438,9 @@ UNIT_TEST(mq_drops_take_their_time_in_ingress_mode)
 	CHECK_EQ(a->drop_ns, 40 * MS - 6000);
 	CHECK(!mq_c(&w, &w.q[1], 1500, 1500, 3 * SEC + 60 * MS + 18000, &wake), "does not wait");
 	CHECK_EQ(w.q[1].drop_ns, 80 * MS);
+	dualpi2_mq_drop(&w.p, &w.q[3], 1500);
+	dualpi2_mq_drop(&w.p, &w.q[3], 1000);
+	CHECK_EQ(w.q[3].drop_ns, 20000);
 	w.p.ingress = false;
 	dualpi2_mq_drop(&w.p, &w.q[2], 1500);
 	CHECK_EQ(w.q[2].drop_ns, 0);
