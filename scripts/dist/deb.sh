@@ -47,8 +47,8 @@ trap 'rm -rf "$work"' EXIT
 tree=$work/dualpi2-$version
 mkdir "$tree"
 cd "$DUALPI2_ROOT"
-cp -R --parents Kbuild Makefile README.md docs sch_dualpi2.c include iproute2-patch tools LICENSES evaluation packaging/dkms.conf \
-	packaging/openwrt/README.md scripts/dist/sbom.py "$tree"
+cp -R --parents Kbuild Makefile README.md docs sch_dualpi2.c include iproute2-patch tools LICENSES packaging/dkms.conf \
+	evaluation/README.md evaluation/html packaging/openwrt/README.md scripts/dist/sbom.py "$tree"
 cp -R packaging/debian "$tree/debian"
 if [ -d extra ]; then
 	cp -R --parents extra "$tree"
