@@ -326,10 +326,10 @@ def table_selects_filters_searches_and_sorts_a_hundred_qdiscs():
 @test("dualpi2-top, help")
 def help_names_every_key():
     with bottleneck() as (net, _), Screen(80, 40, f"--netns {net.rtr}") as screen:
-        for key in ("?", "F1"):
+        for key in ("?", "h", "F1"):
             screen.type(key)
             text = screen.text()
-            for wanted in ("q quit", "s sort", "/, F3 search", "Enter details", "* yellow", "CLASSIC P99"):
+            for wanted in ("q quit", "s, F6 sort", "/, F3 search", "Enter details", "* yellow", "CLASSIC P99"):
                 expect(wanted in text, f"{wanted}: {text}")
             screen.type("Escape")
             expect("RATE" in screen.show()[1], screen.show()[1])
