@@ -8,7 +8,7 @@ import statistics
 from html import escape
 
 import svg
-from readme import bound, finding, counts, made_of, number, paper_said, summary, value
+from readme import bound, counts, done, finding, findings, made_of, number, paper_said, summary, value
 
 STYLE = """/* Made by `scripts/lab.sh publish`; do not edit. */
 :root { color-scheme: light dark; --ink: #1a1a1a; --back: #fff; --line: #ccc; --soft: #f3f3f3; --link: #0645ad }
@@ -101,9 +101,7 @@ def chart(evaluation, claim):
 
 def index(evaluation):
     """Findings, each with a drawing, and verdicts by paper."""
-    planned, done = len(evaluation.plan.planned), sum(row["group"] == "all" for row in evaluation.cells)
-    parts = [f"<p>What five papers claim on AQMs for L4S, and what this project measured of it: {done} of {planned} "
-             f"planned runs. {escape(made_of(evaluation)).replace('`', '')}</p>"]
+    parts = [f"<p>{done(evaluation)} {escape(made_of(evaluation)).replace('`', '')}</p>"]
     if evaluation.mixed:
         parts.append(f'<p class="warning">Runs are of more than one build: {escape("; ".join(evaluation.mixed))}</p>')
     parts.append("<p>" + " ".join(chip(v) for v in evaluation.verdicts) + "</p>")
@@ -113,7 +111,7 @@ def index(evaluation):
         parts += [f'<h3><a href="paper-{name}.html">{escape(paper["name"])}</a></h3>', f"<p>{said or 'no claim'}</p>",
                   svg.bar(f"Claims of {paper['name']}: {said}", found)]
     parts.append("<h2>Findings</h2>")
-    for claim in sorted((c for c in evaluation.claims if c.get("finding")), key=lambda c: c["finding"]):
+    for claim in findings(evaluation):
         parts += [f"<p>{escape(finding(evaluation, claim)).replace('**', '')}</p>", chart(evaluation, claim)]
     steps = evaluation.manifest["steps"]
     parts += ["<h2>Steps</h2>", table(["step", "", "planned", "done", "failed", "wall clock, minutes"], [
@@ -224,7 +222,7 @@ def mean_sd(rows, key):
     return f"{number(statistics.fmean(found))} ± {number(statistics.stdev(found))}"
 
 
-FIGURES = (("mbit_per_flow", "Mbit/s a flow"), ("delay_mean_ms", "mean ms"), ("delay_p50_ms", "P50"),
+COLUMNS = (("mbit_per_flow", "Mbit/s a flow"), ("delay_mean_ms", "mean ms"), ("delay_p50_ms", "P50"),
            ("delay_p99_ms", "P99"), ("delay_p99_9_ms", "P99.9"), ("delay_max_ms", "max"), ("mark_pct", "marks %"),
            ("drop_pct", "drops %"))
 
@@ -241,12 +239,12 @@ def cell_page(evaluation, experiment, case):
             one = seeds[0]
             rows.append([f'<a href="#{aqm}-{sender}">{escape(aqm)}, {escape(sender)}</a>', escape(
                 f"{group}: {one['flows']} {one['cc']}, {one['class']}, {one['rtt_ms']} ms"), str(len(seeds)),
-                *(mean_sd(seeds, key) for key, _ in FIGURES), mean_sd(whole, "util_mean")])
+                *(mean_sd(seeds, key) for key, _ in COLUMNS), mean_sd(whole, "util_mean")])
         below += run_parts(evaluation, whole)
     one = next(r for r in mine if r["group"] == "all")
     return page(f"{experiment}: {case}", f"<p>{number(one['rate_mbit'])} Mbit/s, {one['warmup_s']} s of warm-up, "
                 f"{one['seconds']} s measured. Figures are means over the seeds, ± their standard deviation.</p>",
-                table(["AQM, sender", "group", "seeds", *(name for _, name in FIGURES), "utilization %"], rows), *below)
+                table(["AQM, sender", "group", "seeds", *(name for _, name in COLUMNS), "utilization %"], rows), *below)
 
 
 def run_parts(evaluation, whole):

@@ -4,10 +4,6 @@
 import math
 
 MOST_LINES = 120
-# Verdicts as the README shows them.
-SIGNS = {"reproduced": "reproduced", "direction only": "direction only", "within noise": "within noise",
-         "contradicted": "**contradicted**", "not run": "not run", "unsupported": "unsupported"}
-
 WHERE = ("""\
 [The pages](html/index.html) have figures and every cell; open them in a browser. `cells.csv` has a row for each run and
 group, `claims.csv` one for each claim, AQM, sender and cell. How runs are made: [LAB](../docs/LAB.md).""", "")
@@ -104,6 +100,18 @@ def finding(evaluation, claim):
             f"{paper_said(claim, rows)}; {' with '.join(named(rows))}.")
 
 
+def findings(evaluation):
+    """The claims that are findings, in their order."""
+    return sorted((claim for claim in evaluation.claims if claim.get("finding")), key=lambda claim: claim["finding"])
+
+
+def done(evaluation):
+    """How much of the campaign was run, in a sentence."""
+    runs = sum(row["group"] == "all" for row in evaluation.cells)
+    return (f"What {len(evaluation.papers)} papers claim on AQMs for L4S, and what this project measured of it: {runs} "
+            f"of {len(evaluation.plan.planned)} planned runs.")
+
+
 def named(rows):
     """The AQMs, and the senders, of rows: [text, text]; empty if there are none."""
     return [", ".join(found) for key in ("aqm", "sender")
@@ -112,27 +120,26 @@ def named(rows):
 
 def readme(evaluation):
     """The whole page."""
-    planned, done = len(evaluation.plan.planned), sum(row["group"] == "all" for row in evaluation.cells)
     minutes = sum(step["wall_minutes"] for step in evaluation.manifest["steps"])
     shown = evaluation.verdicts
     lines = [
         "<!-- Made by `scripts/lab.sh publish`; do not edit. -->", "# Evaluation", "",
-        f"What five papers claim, and what this project measured of it: {done} of {planned} planned runs, "
-        f"{minutes:.0f} minutes of wall clock. {made_of(evaluation)}", *WHERE,
+        f"{done(evaluation)} They took {minutes:.0f} minutes of wall clock. {made_of(evaluation)}", *WHERE,
         "| paper | " + " | ".join(shown) + " |", "|---|" + "---|" * len(shown)]
     for name, paper in evaluation.papers.items():
         found = counts(evaluation, name)
         lines.append(f"| [{paper['name']}](html/paper-{name}.html): {paper['title']} | " +
                      " | ".join(str(found[v]) for v in shown) + " |")
     lines += ["", VERDICTS_ARE, "", "## Findings", ""]
-    found = sorted((c for c in evaluation.claims if c.get("finding")), key=lambda c: c["finding"])
-    lines += [f"{n}. {finding(evaluation, claim)}" for n, claim in enumerate(found, 1)]
+    lines += [f"{n}. {finding(evaluation, claim)}" for n, claim in enumerate(findings(evaluation), 1)]
     lines += ["", "## Other claims", "", "[All claims](html/claims.html), with other senders and unsupported ones.", "",
               "| claim | place | AQM, sender | value | bound (of) | verdict |", "|---|---|---|---|---|---|"]
     for claim in evaluation.claims:
         if "unsupported" in claim or claim["finding"]:
             continue
         rows = evaluation.main(claim)
+        verdict = evaluation.worst(rows)
+        verdict = f"**{verdict}**" if verdict == "contradicted" else verdict
         lines.append(f"| {claim['id']}: {claim['words']} | {claim['place']} | {'; '.join(named(rows))} | "
-                     f"{summary(rows)} | {paper_said(claim, rows)} | {SIGNS[evaluation.worst(rows)]} |")
+                     f"{summary(rows)} | {paper_said(claim, rows)} | {verdict} |")
     return "\n".join([*lines, REPEAT])
