@@ -1616,6 +1616,23 @@ static noinline void dualpi2_aqm_drop(struct Qdisc *sch, struct sk_buff *skb,
 	dualpi2_compat_dequeue_drop(sch, skb, dualpi2_aqm_reason(q));
 }
 
+/* The queue that sends next; at least one of the heads @c and @l is not NULL. */
+static __always_inline enum dualpi2_queue
+dualpi2_pick(struct dualpi2_sched_data *q, const struct sk_buff *c,
+	     const struct sk_buff *l, u64 now_ns)
+{
+#ifdef DUALPI2_TIME_SHIFT_US
+	/* For experiments, a time-shifted FIFO in place of the round robin (RFC 9332
+	 * 2.5.1): L4S goes first, unless Classic has waited longer by more than this.
+	 */
+	if (c && l)
+		q->vars.credit = dualpi2_sojourn(c, now_ns) >
+				 dualpi2_sojourn(l, now_ns) +
+				 DUALPI2_TIME_SHIFT_US * NSEC_PER_USEC;
+#endif
+	return dualpi2_sched_pick(&q->vars, c, l);
+}
+
 /* Slow path: the PI update, marks and drops, and all packets. */
 static noinline struct sk_buff *dualpi2_dequeue_slow(struct Qdisc *sch,
 						     u64 now_ns)
@@ -1639,8 +1656,7 @@ static noinline struct sk_buff *dualpi2_dequeue_slow(struct Qdisc *sch,
 
 	for (;;) {
 		may_drop = dropped < DUALPI2_DROPS_PER_DEQUEUE;
-		queue = dualpi2_sched_pick(&q->vars, c->list.head,
-					   l->list.head);
+		queue = dualpi2_pick(q, c->list.head, l->list.head, now_ns);
 		fifo = dualpi2_fifo_of(q, queue);
 		sojourn_ns = dualpi2_sojourn(fifo->list.head, now_ns);
 		verdict = queue == DUALPI2_QUEUE_C ?
@@ -1794,7 +1810,7 @@ dualpi2_dequeue_loaded(struct Qdisc *sch, bool shaped, u64 now_ns)
 	/* qlen also counts requeued packets. */
 	if (dualpi2_is_empty(q))
 		return NULL;
-	if (dualpi2_sched_pick(&q->vars, c, l) == DUALPI2_QUEUE_C)
+	if (dualpi2_pick(q, c, l, now_ns) == DUALPI2_QUEUE_C)
 		skb = dualpi2_try_verdict(sch, c, DUALPI2_QUEUE_C, l, shaped,
 					  now_ns);
 	else

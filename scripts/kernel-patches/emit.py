@@ -117,7 +117,7 @@ class Sources:
             | {"DUALPI2_KERNEL_TREE", "TCA_DUALPI2_MAX", "__KERNEL__"}
             | defined(tree, "MODULE_ALIAS_NET_SCH", "QDISC_PKT_LEN_MAX", "TC_ACT_CONSUMED")
         )
-        self.no = no | prague[1] | {"DUALPI2_DEBUG"}
+        self.no = no | prague[1] | {"DUALPI2_DEBUG", "DUALPI2_TIME_SHIFT_US"}
         self.options = Options(
             ours("include/uapi/linux/dualpi2_options.h"),
             ours("include/net/dualpi2_options.h"),

@@ -24,7 +24,7 @@ no_trace_of_other_kernels() {
 	local found
 	cd "$tree"
 	found=$(written | grep -E '\.[ch]$' | grep -v -E '^(include/net/tcp\.h|net/ipv4/tcp_output\.c|tools/)' |
-		{ xargs grep -n -E 'compat_|_HAVE_|KERNEL_VERSION|DUALPI2_DEBUG|MODULE_VERSION|<compat/|<qdisc/' || true; })
+		{ xargs grep -n -E 'compat_|_HAVE_|KERNEL_VERSION|DUALPI2_DEBUG|DUALPI2_TIME_SHIFT|MODULE_VERSION|<compat/|<qdisc/' || true; })
 	echo "$found"
 	[ -z "$found" ]
 }

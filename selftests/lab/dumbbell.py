@@ -396,7 +396,8 @@ def main():
         job = simple_job(args.rate, args.rtt, args.aqm, args.flow or ["l:dctcp", "c:cubic"], args.warmup, args.seconds,
                          "dualpi2" if args.module else None)
 
-    load_module(job, {"dualpi2": args.module, "dualpi2-in-tree": args.in_tree}, args.companions)
+    load_module(job, {"dualpi2": args.module, "dualpi2-time-shift": args.module, "dualpi2-in-tree": args.in_tree},
+                args.companions)
     allow_congestion_control(job, args.prague)
     build_topology(job)
     flows = add_flows(job)

@@ -185,7 +185,8 @@ def execute(wanted, results, args, pin=None):
     """Run what is not finished of (job, whether to keep raw data, options). pin: told the store and the bench first."""
     directory, planner = results.directory, runs.Planner(known_times(results))
     results.lock()
-    bench = runs.Bench(*(any(uses(job) for job, *_ in wanted) for uses in (runs.of_companions, runs.uses_udp_prague)))
+    bench = runs.Bench(*(any(uses(job) for job, *_ in wanted) for uses in (
+        runs.of_companions, runs.uses_udp_prague, runs.is_time_shifted)))
     if pin:
         pin(results, bench)
     todo = select(wanted, results, bench)

@@ -21,7 +21,7 @@ import time
 
 import store
 from job import uses_udp_prague
-from scenario import COMPANIONS, FRAME, mbit_of
+from scenario import COMPANIONS, FRAME, TIME_SHIFT, mbit_of
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, "build")
@@ -35,6 +35,8 @@ METHOD = ("selftests/lab/dumbbell.py", "selftests/lab/job.py", "selftests/lab/tr
           "scripts/run-vm.sh", "scripts/vm/init.sh", "iproute2-patch/tc/q_dualpi2.c",
           "iproute2-patch/tc/q_dualpi2_stats.h")
 AGAIN = "build/lab/again"  # where a run's own command repeats it: where it stands it is finished
+# Of the module that stands for scenario.TIME_SHIFT: RFC 9332 2.5.1 and the DualPI2 paper's III-C have 50 ms.
+TIME_SHIFT_US = 50000
 COMPANION_QDISCS = ("pi2", "csaqm", "vdq_csaqm", "ppv")
 # Stand-ins for tests: a program in place of run-vm.sh, and one in place of `measure.py reduce`.
 MACHINE = os.environ.get("DUALPI2_LAB_MACHINE") or os.path.join(ROOT, "scripts", "run-vm.sh")
@@ -83,17 +85,19 @@ def digest(*paths):
 class Bench:
     """What all runs of the lab have in common, and by what their results are known to be of today."""
 
-    def __init__(self, companions=False, udp_prague=False):
+    def __init__(self, companions=False, udp_prague=False, time_shift=False):
         """Build it, and the lab's kernel at the first time; a failure ends the program.
 
         companions: with what is in extra, which the jobs that of_companions() tells need, and no other.
         udp_prague: with these programs, which the jobs that uses_udp_prague() tells need.
+        time_shift: with this module, which the jobs that is_time_shifted() tells need.
         """
-        self.extra, self.companions, self.udp_prague = None, {}, None
+        self.extra, self.companions, self.udp_prague, self.shifted, self.shifted_module = None, {}, None, None, None
         if "DUALPI2_LAB_MACHINE" in os.environ:
             self.built, self.in_tree, self.kernel, self.module = (MACHINE,) * 3, MACHINE, "none", "none"
             self.prague, self.prague_module = MACHINE, "none"
             self.extra, self.companions = self.built, dict.fromkeys(COMPANIONS, "none")
+            self.shifted, self.shifted_module = self.built, "none"
         else:
             words = dict(shlex.split(line)[0].split("=", 1)
                          for line in shell(["scripts/debug-kernel.sh", KERNEL]).splitlines())
@@ -105,6 +109,11 @@ class Bench:
             self.prague_module = digest(prague)
             self.built = self.keep([module, os.path.join(plugin, "q_dualpi2.so"), meter, prague])
             self.prague = os.path.join(self.built[1], "tcp_prague.ko")
+            if time_shift:
+                shifted = shell(["scripts/build-for.sh", KERNEL, os.path.join(BUILD, "time-shift"),
+                                 f"KCFLAGS=-DDUALPI2_TIME_SHIFT_US={TIME_SHIFT_US}"]).strip()
+                self.shifted_module = digest(shifted)
+                self.shifted = self.keep([shifted, os.path.join(plugin, "q_dualpi2.so"), meter])
             if companions:
                 made = shell(["scripts/build-for.sh", "--extra", KERNEL, os.path.join(BUILD, "extra", KERNEL)]).strip()
                 files = [os.path.join(made, f"sch_{name}.ko") for name in COMPANIONS]
@@ -140,6 +149,7 @@ class Bench:
     def identity(self):
         """All of made_of() that is not of one job, {what: digest}; companions and udp_prague if they were built."""
         built = {"udp_prague": os.path.basename(self.udp_prague)} if self.udp_prague else {}
+        built |= {TIME_SHIFT: self.shifted_module} if self.shifted_module else {}
         return {"kernel": self.kernel, "method": self.method(), "dualpi2": self.module, "prague": self.prague_module,
                 **self.companions, **built}
 
@@ -151,6 +161,8 @@ class Bench:
             made["prague"] = self.prague_module
         if uses_udp_prague(job):
             made["udp_prague"] = os.path.basename(self.udp_prague)
+        if is_time_shifted(job):
+            made["module"] = f"{TIME_SHIFT} {self.shifted_module}"
         if of_companions(job):
             made["module"] = " ".join(f"{name} {self.companions[name]}" for name in job["module"])
         return made
@@ -159,6 +171,11 @@ class Bench:
 def of_companions(job):
     """Whether a job's AQM is made of companions."""
     return isinstance(job["module"], list)
+
+
+def is_time_shifted(job):
+    """Whether a job's AQM is our module with a time-shifted FIFO as scheduler."""
+    return job["module"] == TIME_SHIFT
 
 
 def tc_lines(job):
@@ -318,6 +335,8 @@ class JobRun(Run):
         self.log = os.path.join(self.out, "log")
         self.began = time.monotonic()
         companions, udp_prague = [], ["--udp-prague", self.bench.udp_prague] if self.bench.udp_prague else []
+        if is_time_shifted(self.job):
+            built = self.bench.shifted
         if of_companions(self.job):
             built = self.bench.extra
             companions = ["--companions", os.path.dirname(built[0])]

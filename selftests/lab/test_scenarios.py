@@ -324,7 +324,8 @@ def scenario_errors_name_file_key_and_what_there_is():
     holds(refusal(GOOD + "count = 251\n"), "x.toml: c: group A has 251 flows", "at most 250")
     holds(refusal(aqms='[q]\nqdisk = "q"'), "aqms.toml: q", "unknown key 'qdisk'", "qdisc")
     holds(refusal(aqms='q = "q"'), "aqms.toml", "q = 'q' should be a table")
-    holds(refusal(aqms='[q]\nqdisc = "q"\nmodule = "m"'), "module = 'm'", "dualpi2, dualpi2-in-tree")
+    holds(refusal(aqms='[q]\nqdisc = "q"\nmodule = "m"'), "module = 'm'",
+          "dualpi2, dualpi2-time-shift, dualpi2-in-tree")
     holds(refusal(aqms='[q]\nqdisc = "q"\nshaper = "htb"'), "shaper = 'htb'", "one of own")
     holds(refusal(aqms='[q]\nqdisc = "q"\nshaper = "own"'), "aqms.toml: q", "bandwidth {rate}")
     holds(refusal(aqms='[q]\nqdisc = "q bandwidth {rate}"'), "no value for '{rate}'")

@@ -29,7 +29,8 @@ MADE = os.path.join(runs.BUILD, "check", "lab")
 AGAIN = MADE + "-again"
 KEPT = ("summary.json", "seconds.csv", "histogram.csv")
 SHORT = "--short" in sys.argv[1:]
-SHORT_RUNS = {"two-flows": ("dualpi2", "dualpi2-in-tree", "pfifo"), "values": ("vdq_csaqm",)}
+SHORT_RUNS = {"two-flows": ("dualpi2", "dualpi2-in-tree", "pfifo"), "udp": ("dualpi2", "dualpi2-time-shift"),
+              "values": ("vdq_csaqm",)}
 
 
 def lab(*words):
@@ -125,6 +126,14 @@ def an_l4s_flow_waits_less_than_a_classic_one_and_the_link_is_full():
     # A tail-drop queue is the same for all.
     result = made()["two-flows", "pfifo"][1]
     assert result.of("A", "delay_ms") > 10, result.of("A", "delay_ms")
+
+
+@test
+def in_a_time_shifted_fifo_classic_waits_longer_by_the_shift():
+    """Behind more L4S packets than the link takes, which the round robin shares with Classic."""
+    delay = {aqm: made()["udp", aqm][1].figure("B", "delay_ms", "p99") for aqm in SHORT_RUNS["udp"]}
+    shift = runs.TIME_SHIFT_US / 1000
+    assert delay["dualpi2"] < shift / 2 and shift < delay["dualpi2-time-shift"] < 1.5 * shift, delay
 
 
 @test
