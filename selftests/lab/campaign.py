@@ -105,15 +105,21 @@ class Campaign:
         return found
 
 
-def overview(wanted, results, time_left):
-    """Lines for `campaign --plan`: each step, each seed, what is finished, and time_left(jobs) of the rest."""
+def overview(wanted, results, published, time_left):
+    """Lines for `campaign --plan`: each step, each seed, what is finished, and time_left(jobs) of the rest.
+
+    published: labels of runs that need not be run again.
+    """
+    def of_rest(mine):
+        return [p.job for p in mine if results.meta(p.job) is None and store.label(p.job) not in published]
+
     for seed in sorted({p.job["seed"] for p in wanted}):
         for step in sorted({p.step for p in wanted if p.job["seed"] == seed}):
-            mine = [p.job for p in wanted if (p.step, p.job["seed"]) == (step, seed)]
-            todo = [job for job in mine if results.meta(job) is None]
+            mine = [p for p in wanted if (p.step, p.job["seed"]) == (step, seed)]
+            todo = of_rest(mine)
             yield f"seed {seed}, step {step:2}: {len(mine):4} runs, {len(mine) - len(todo):4} finished, " \
                   f"{time_left(todo):>10} left"
-    todo = [p.job for p in wanted if results.meta(p.job) is None]
+    todo = of_rest(wanted)
     yield f"{len(wanted)} runs, {len(wanted) - len(todo)} finished, about {time_left(todo)} left"
 
 

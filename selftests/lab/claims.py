@@ -127,15 +127,19 @@ def paper_values(claim):
             if wanted.get("aqm") in (None, row.get("aqm")) and row[wanted["column"]]}
 
 
-def of_claim(claim, planned):
-    """[(experiment, case, aqm, sender)] of the campaign's runs that a claim is about, by its AQMs, then its senders."""
+def cells_of(planned):
+    """[(experiment, case, aqm, sender)] of the campaign's runs, each once, in their order."""
+    return list(dict.fromkeys(tuple(run.words().values()) for run in planned))
+
+
+def of_claim(claim, cells):
+    """Those of cells_of() that a claim is about, by its AQMs, then its senders."""
     found = {}
-    for run in planned:
-        words = run.words()
-        ranks = [next((n for n, p in enumerate(claim[key + "s"]) if fnmatch.fnmatchcase(words[key], p)), None)
-                 for key in WORDS]
+    for cell in cells:
+        ranks = [next((n for n, p in enumerate(claim[key + "s"]) if fnmatch.fnmatchcase(word, p)), None)
+                 for key, word in zip(WORDS, cell)]
         if None not in ranks:
-            found[tuple(words.values())] = ranks[2:]
+            found[cell] = ranks[2:]
     return sorted(found, key=found.get)
 
 
@@ -144,47 +148,82 @@ def called(claim):
     return FIGURES[claim["figure"]][1] + f", over that of {claim['over']}" * bool(claim["over"])
 
 
-def by_seed(claim, cell, cells):
+def figures_wanted(claims, planned):
+    """{cell: set of figures} that the claims need of the campaign's runs, cells as of_claim() has them."""
+    found, all_cells = {}, cells_of(planned)
+    for claim in claims:
+        if "unsupported" in claim:
+            continue
+        for key in of_claim(claim, all_cells):
+            found.setdefault(key, set()).add(claim["figure"])
+            if claim["over"]:
+                for peer in all_cells:
+                    if peer[:3] == (*key[:2], claim["over"]):
+                        found.setdefault(peer, set()).add(claim["figure"])
+    return found
+
+
+def figure_rows(claims, planned, cells):
+    """Rows of figures.csv: what the claims need of each finished run; the value is None where a run has none."""
+    wanted = figures_wanted(claims, planned)
+    for cell in cells:
+        key = (cell.experiment, cell.case, cell.aqm, cell.sender)
+        for name in sorted(wanted.get(key, ())):
+            for run in cell.runs:
+                value = FIGURES[name][0](run)
+                # Some are numpy's, with which module statistics cannot do all.
+                yield dict(zip(WORDS, key)) | {"seed": run.job["seed"], "figure": name,
+                                               "value": rounded(None if value is None else float(value))}
+
+
+def by_cell(rows):
+    """{cell: {figure: {seed: value}}} of rows of figures.csv, numbers or text; value None: the run has none."""
+    found = {}
+    for row in rows:
+        value = None if row["value"] in ("", None) else float(row["value"])
+        found.setdefault(tuple(row[k] for k in WORDS), {}).setdefault(row["figure"], {})[int(row["seed"])] = value
+    return found
+
+
+def by_seed(claim, key, figures):
     """{seed: value} of a claim's figure in a cell, over that of its peer if it has one; only seeds that have one."""
-    figure = FIGURES[claim["figure"]][0]
-    values = {r.job["seed"]: figure(r) for r in cell.runs}
+    values = figures[key][claim["figure"]]
     if claim["over"]:
-        peers = [c for key, c in cells.items() if key[:3] == (cell.experiment, cell.case, claim["over"])]
-        peer = next((c for c in peers if c.sender == cell.sender), peers[0] if len(peers) == 1 else None)
-        under = {r.job["seed"]: figure(r) for r in peer.runs} if peer else {}
+        peers = [peer for peer, found in figures.items() if peer[:3] == (*key[:2], claim["over"])
+                 and claim["figure"] in found]
+        peer = next((p for p in peers if p[3] == key[3]), peers[0] if len(peers) == 1 else None)
+        under = figures[peer][claim["figure"]] if peer else {}
         values = {seed: v / under[seed] if v is not None and under.get(seed) else None for seed, v in values.items()}
-    # Some are numpy's, with which module statistics cannot do all.
-    return {seed: float(v) for seed, v in values.items() if v is not None}
+    return {seed: v for seed, v in values.items() if v is not None}
 
 
 def pooled(claim, found):
     """[(key, {seed: value}, cells)]: one entry a cell, or where a claim pools its cells one an AQM and sender."""
     if not claim["pool"]:
-        return [(key, values, [cell]) for key, values, cell in found]
+        return [(key, values, [key]) for key, values in found]
     groups = {}
-    for key, values, cell in found:
-        groups.setdefault((key[0], f"{claim['cases'][0]}", *key[2:]), []).append((values, cell))
+    for key, values in found:
+        groups.setdefault((key[0], f"{claim['cases'][0]}", *key[2:]), []).append((values, key))
     return [(key, {seed: POOLS[claim["pool"]]([v[seed] for v, _ in mine])
-                   for seed in set.intersection(*(set(v) for v, _ in mine))}, [c for _, c in mine])
+                   for seed in set.intersection(*(set(v) for v, _ in mine))}, [k for _, k in mine])
             for key, mine in groups.items()]
 
 
-def rows_of(claim, planned, cells):
-    """The rows of claims.csv of one claim, as dictionaries by COLUMNS; cells: {key: Cell}."""
+def rows_of(claim, cells, figures, wall_s):
+    """The rows of claims.csv of one claim, as dictionaries by COLUMNS; cells: of cells_of(), others as for table()."""
     base = {key: claim[key] for key in ("id", "paper", "place")}
     if "unsupported" in claim:
         return [base | {"verdict": UNSUPPORTED, "why": claim["unsupported"]}]
     base |= {"figure": claim["figure"], "bound_from": claim["bound_from"]}
-    paper, found, rows, wanted = paper_values(claim), [], [], of_claim(claim, planned)
-    for key in wanted:
-        if key in cells and (paper is None or key[1] in paper) and (values := by_seed(claim, cells[key], cells)):
-            found.append((key, values, cells[key]))
+    paper, rows = paper_values(claim), []
+    wanted = [key for key in of_claim(claim, cells) if paper is None or key[1] in paper]
+    ran = [key for key in wanted if claim["figure"] in figures.get(key, ())]
+    found = [(key, values) for key in ran if (values := by_seed(claim, key, figures))]
     for key, values, mine in pooled(claim, found):
         if values:
             rows.append(base | judged(claim, key, values, paper[key[1]] if paper else claim["paper_value"]) | {
-                "wall_s": round(sum(r.meta["wall_seconds"] for c in mine for r in c.runs))})
-    rows += [base | dict(zip(WORDS, key)) | {"verdict": NOT_RUN} for key in wanted
-             if key not in cells and (paper is None or key[1] in paper)]
+                "wall_s": round(sum(wall_s[k] for k in mine))})
+    rows += [base | dict(zip(WORDS, key)) | {"verdict": NOT_RUN} for key in wanted if key not in ran]
     return rows or [base | {"verdict": NOT_RUN, "why": "no run of the campaign shows it"}]
 
 
@@ -201,7 +240,7 @@ def judged(claim, key, values, paper):
         "why": "" if said == "reproduced" else check.why() or "the interval crosses the bound"}
 
 
-def table(claims, planned, found):
-    """All rows of claims.csv; found: the campaign's cells, [Cell]."""
-    cells = {(c.experiment, c.case, c.aqm, c.sender): c for c in found}
-    return [row for claim in claims for row in rows_of(claim, planned, cells)]
+def table(claims, planned, figures, wall_s):
+    """All rows of claims.csv; figures: of by_cell(); wall_s: {cell: seconds that its runs took}."""
+    cells = cells_of(planned)
+    return [row for claim in claims for row in rows_of(claim, cells, figures, wall_s)]

@@ -173,23 +173,40 @@ def do_campaign(args):
     plan = campaign.Campaign(args.evaluation)
     wanted = plan.wanted(args.step, {key: getattr(args, key) for key in campaign.FILTERS}, args.seeds)
     results = store.Store(args.results)
+    import claims     # (numpy takes its time to load)
+    import published
+    there = published.Published(args.evaluation)
+    labels = there.of(plan.planned, claims.read(args.evaluation)[1])
     if args.plan:
         planner = runs.Planner(known_times(results))
-        for line in campaign.overview(wanted, results, lambda todo: duration(planner.left(todo, [], args.jobs))):
-            print(line)
+        print("\n".join(campaign.overview(wanted, results, labels,
+                                          lambda todo: duration(planner.left(todo, [], args.jobs)))))
         return 0
-    return execute([(p.job, p.keep, p.options) for p in wanted], results, args, campaign.pin)
+
+    def begin(bench):
+        campaign.pin(results, bench)
+        if not (other := there.other_than(bench.identity())):
+            return labels
+        if labels:
+            print(f"{len(labels)} runs in {os.path.relpath(args.evaluation)} are of another {', '.join(other)}, "
+                  "run again")
+        return set()
+    return execute([(p.job, p.keep, p.options) for p in wanted], results, args, begin)
 
 
-def execute(wanted, results, args, pin=None):
-    """Run what is not finished of (job, whether to keep raw data, options). pin: told the store and the bench first."""
+def execute(wanted, results, args, begin=None):
+    """Run what is not finished of (job, whether to keep raw data, options).
+
+    begin: called with the bench; returns labels of runs that need not be made.
+    """
     directory, planner = results.directory, runs.Planner(known_times(results))
     results.lock()
     bench = runs.Bench(*(any(uses(job) for job, *_ in wanted) for uses in (
         runs.of_companions, runs.uses_udp_prague, runs.is_time_shifted)))
-    if pin:
-        pin(results, bench)
-    todo = select(wanted, results, bench)
+    published = begin(bench) if begin else set()
+    if mine := sum(store.label(job) in published for job, *_ in wanted):
+        print(f"{mine} of {len(wanted)} runs are published already")
+    todo = select([one for one in wanted if store.label(one[0]) not in published], results, bench)
     if not todo:
         print(f"nothing to run; results are in {directory}")
         return 0
@@ -223,7 +240,7 @@ def do_report(args):
 def do_publish(args):
     """Write evaluation/ from the campaign's results."""
     import publish  # (numpy takes its time to load)
-    print("\n".join(publish.write(args.results, args.evaluation)))
+    print("\n".join(publish.write(args.results, args.evaluation, args.replace)))
     return 0
 
 
@@ -331,6 +348,7 @@ def campaign_arguments(sub, name, jobs):
     sub.add_argument("--evaluation", default=campaign.EVALUATION, metavar="DIR",
                      help="where claims.toml and campaign.toml are (default: evaluation)")
     if name == "publish":
+        sub.add_argument("--replace", action="store_true", help="drop published runs of another build")
         return
     sub.add_argument("--step", type=campaign.numbers, metavar="N,...", help="only these steps: 1,3-5")
     for key in campaign.FILTERS:

@@ -1,35 +1,38 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Write evaluation/: tables of the campaign's runs, and of them alone the README and the pages.
 
-collect() makes manifest.json and the CSV files of the results; files() makes the rest of those, so that anyone who has
-the repository can check that the pages say what the tables say: problems().
+collect() adds the results to the tables (published.py) and to manifest.json; files() makes claims.csv and the pages of
+those, so that anyone who has the repository can check that they say what the tables say: problems().
 """
 
 import csv
 import fnmatch
+import io
 import os
 
 import campaign
 import claims
 import pages
+import published
 import results
 import runs
 import store
 from readme import readme
 
 SERIES_POINTS = 30
-TABLES = ("cells.csv", "series.csv", "claims.csv")
 KEY = ("experiment", "case", "aqm", "sender", "seed", "group")
 LEVELS = ("mean", "p1", "p25", "p50", "p75", "p90", "p99", "p99_9", "max")
 # Of the row of the group "all", the figures and what the whole run was made of; of the others, the group.
 CELLS = (*KEY, "class", "cc", "flows", "rtt_ms", "packets", "mbit", "mbit_per_flow", *(f"delay_{x}_ms" for x in LEVELS),
          "mark_pct", "drop_pct", "window_bytes", "jain", "util_mean", "util_p1", "rate_mbit", "warmup_s", "seconds",
-         "module", "method", "kernel", "commit", "sightings_sha256", "wall_s", "tc_line", "counters")
+         "module", "method", "kernel", "commit", "sightings_sha256", "job", "wall_s", "tc_line", "counters")
 # Of the many counters of `tc -s`, those that say what an AQM did.
 COUNTERS = {"sent", "drops", "dropped", "dropped-limit", "dropped-aqm", "dropped-overload", "ecn-mark",
             "ecn_mark", "step-mark", "marked", "marked-classic", "marked-coupled", "marked-native", "overlimit",
             "drop_overlimit"}
 SERIES = (*KEY, "what", "begin_s", "step_s", "values")
+FIGURES = (*KEY[:5], "figure", "value")
+COLUMNS = dict(zip(published.TABLES, (CELLS, SERIES, FIGURES)))
 FIRST_WORDS = 12  # of digests and commits
 
 
@@ -38,18 +41,18 @@ def text(value):
     return "" if value is None else f"{value:.{claims.DIGITS}g}" if isinstance(value, float) else str(value)
 
 
-def write_csv(path, columns, rows):
-    """Write rows, dictionaries, with these columns; what a row lacks is empty."""
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        out = csv.DictWriter(file, columns, lineterminator="\n", extrasaction="raise")
-        out.writeheader()
-        out.writerows({key: text(row.get(key)) for key in columns} for row in rows)
+def texts(columns, rows):
+    """Rows as a CSV file has them: all columns, as text; what a row lacks is empty."""
+    return [{key: text(row.get(key)) for key in columns} for row in rows]
 
 
-def read_csv(path):
-    """Rows of a CSV file as {column: text}."""
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def csv_of(columns, rows):
+    """The text of a CSV file."""
+    file = io.StringIO()
+    out = csv.DictWriter(file, columns, lineterminator="\n", extrasaction="raise")
+    out.writeheader()
+    out.writerows(rows)
+    return file.getvalue()
 
 
 def figures(part):
@@ -80,7 +83,8 @@ def cell_rows(result, sender):
         "group": "all", "util_mean": util["mean"], "util_p1": util.get("p1"), "rate_mbit": result.rate_mbit,
         "warmup_s": job["warmup"], "seconds": job["seconds"], "module": made["module"], "method": made["method"],
         "kernel": made["kernel"], "commit": (meta["commit"] or "")[:FIRST_WORDS] + "+" * bool(meta["dirty"]),
-        "sightings_sha256": meta["sightings_sha256"][:16], "wall_s": meta["wall_seconds"], "tc_line": meta["tc"],
+        "sightings_sha256": meta["sightings_sha256"][:16], "job": published.digest(job),
+        "wall_s": meta["wall_seconds"], "tc_line": meta["tc"],
         "counters": " ".join(counters(*(result.stat(when) for when in ("before", "after"))))}
     for group in job["groups"]:
         yield key | figures(result.summary["groups"][group["name"]]) | {
@@ -103,28 +107,26 @@ def series_rows(result, sender):
                          "values": " ".join(f"{sum(p) / len(p):.3g}" for p in parts)}
 
 
-def manifest(plan, kept, rows):
+def manifest(plan, kept, bench, wall_s):
     """manifest.json: the build, and of each step what was planned, done and failed, and its wall clock in minutes."""
-    path = os.path.join(kept.directory, campaign.BENCH)
-    wall = {}
-    for row in rows:
-        if row["group"] == "all":
-            wall[(*(row[k] for k in KEY[:4]), str(row["seed"]))] = float(row["wall_s"])
     logs = set(os.listdir(kept.failed)) if os.path.isdir(kept.failed) else set()
     steps = []
     for number, step in enumerate(plan.steps, 1):
         mine = [store.label(p.job) for p in plan.planned if p.step == number]
-        seconds = [wall[key] for label in mine if (key := (*(p := label.split("/"))[:4], p[4][5:])) in wall]
+        seconds = [wall_s[label] for label in mine if label in wall_s]
         steps.append({"step": number, "title": step["title"], "planned": len(mine), "done": len(seconds),
                       "failed": sum(label.replace("/", "+") + ".log" in logs for label in mine),
                       "wall_minutes": round(sum(seconds) / 60, 1)})
-    return {"bench": store.read_json(path) if os.path.exists(path) else {}, "steps": steps}
+    return {"bench": bench, "steps": steps}
 
 
-def collect(results_dir, directory):
-    """Write manifest.json and the tables of the campaign's runs. StoreError if they are of more than one build."""
-    plan, kept = campaign.Campaign(directory), store.Store(results_dir)
-    _, said = claims.read(directory)
+def walls(cells):
+    """{label: seconds of wall clock} of the runs in cells.csv."""
+    return {published.label(row): float(row["wall_s"]) for row in cells if row["group"] == "all"}
+
+
+def made(plan, said, kept):
+    """The tables of the results in a store, {file: rows as text}. StoreError if a run is not as it is planned."""
     wanted = {store.label(p.job): p for p in plan.planned}
     mine = {}
     for run in kept.runs():
@@ -134,14 +136,53 @@ def collect(results_dir, directory):
                                        "runs it again")
             mine.setdefault(run[:4], []).append(results.Result(run.directory, run.meta))
     cells = [results.Cell(key, found) for key, found in mine.items()]
-    rows = [row for cell in cells for result in cell.runs for row in cell_rows(result, cell.sender)]
-    if mixed := builds([{k: text(v) for k, v in row.items()} for row in rows]):
+    rows = ([row for cell in cells for result in cell.runs for row in cell_rows(result, cell.sender)],
+            [row for cell in cells for row in series_rows(cell.one, cell.sender)],
+            claims.figure_rows(said, plan.planned, cells))
+    return {name: texts(COLUMNS[name], found) for name, found in zip(published.TABLES, rows)}
+
+
+def merged(old, new, kept):
+    """Tables of two sets of runs: of `old` the runs whose labels are in kept, but for those that `new` has, too.
+
+    Series are of one run of a cell, that of its lowest seed.
+    """
+    again = {published.label(row) for row in new[published.CELLS]}
+    found = {name: [row for row in old[name] if published.label(row) in kept - again] + new[name]
+             for name in published.TABLES}
+    for rows in found.values():
+        rows.sort(key=lambda row: (*(row[key] for key in claims.WORDS), int(row["seed"])))
+    lowest = {}
+    for row in found[published.SERIES]:
+        lowest.setdefault(tuple(row[key] for key in claims.WORDS), row["seed"])
+    found[published.SERIES] = [row for row in found[published.SERIES]
+                               if row["seed"] == lowest[tuple(row[key] for key in claims.WORDS)]]
+    return found
+
+
+def collect(results_dir, directory, replace=False):
+    """Add the campaign's runs to the tables, and write manifest.json. StoreError if they are of more than one build.
+
+    replace: of runs of another build that are in the tables nothing stays.
+    """
+    plan, kept, there = campaign.Campaign(directory), store.Store(results_dir), published.Published(directory)
+    _, said = claims.read(directory)
+    path = os.path.join(kept.directory, campaign.BENCH)
+    bench = store.read_json(path) if os.path.exists(path) else {}
+    new, old = made(plan, said, kept), there.of(plan.planned, said)
+    if there.jobs and (other := there.other_than(bench)):
+        if not replace:
+            raise store.StoreError(f"{', '.join(other)} of {len(there.jobs)} runs in {os.path.relpath(directory)} "
+                                   f"differ from those in {results_dir}; --replace drops the former")
+        old, there.bench = set(), {}
+    tables = merged(there.tables, new, old)
+    if mixed := builds(tables[published.CELLS]):
         raise store.StoreError(f"{results_dir} has runs of more than one build: {'; '.join(mixed)}")
-    series = [row for cell in cells for row in series_rows(cell.one, cell.sender)]
-    judged, made = claims.table(said, plan.planned, cells), manifest(plan, kept, rows)
-    for name, columns, table in zip(TABLES, (CELLS, SERIES, claims.COLUMNS), (rows, series, judged)):
-        write_csv(os.path.join(directory, name), columns, table)
-    store.write_json(os.path.join(directory, "manifest.json"), made)
+    for name, rows in tables.items():
+        with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
+            file.write(csv_of(COLUMNS[name], rows))
+    store.write_json(os.path.join(directory, "manifest.json"),
+                     manifest(plan, kept, bench | there.bench, walls(tables[published.CELLS])))
 
 
 def builds(rows):
@@ -165,14 +206,18 @@ class Evaluation:
         self.verdicts = claims.VERDICTS
         self.plan = campaign.Campaign(directory)
         self.manifest = store.read_json(os.path.join(directory, "manifest.json"))
-        self.cells, self.series, self.rows = (read_csv(os.path.join(directory, name)) for name in TABLES)
+        self.cells, self.series, figures = published.Published(directory).tables.values()
         self.mixed = builds(self.cells)
+        wall_s = {}
+        for label, seconds in walls(self.cells).items():
+            cell = tuple(label.split("/")[:4])
+            wall_s[cell] = wall_s.get(cell, 0) + seconds
+        self.rows = texts(claims.COLUMNS, claims.table(self.claims, self.plan.planned, claims.by_cell(figures), wall_s))
         self.planned = {store.label(p.job): p for p in self.plan.planned}
 
     def command(self, row):
         """The command that repeats the run of a row of cells.csv."""
-        label = "/".join((*(row[key] for key in claims.WORDS), f"seed-{row['seed']}"))
-        run = self.planned[label]
+        run = self.planned[published.label(row)]
         return runs.repeating(run.job, run.options, run.keep)
 
     @staticmethod
@@ -205,7 +250,8 @@ class Evaluation:
 
 def files(evaluation):
     """{path below evaluation/: text} of all that is made of the tables."""
-    return {"README.md": readme(evaluation), **{f"html/{name}": page for name, page in pages.pages(evaluation).items()}}
+    return {"claims.csv": csv_of(claims.COLUMNS, evaluation.rows), "README.md": readme(evaluation), **{
+        f"html/{name}": page for name, page in pages.pages(evaluation).items()}}
 
 
 def problems(directory=campaign.EVALUATION):
@@ -215,16 +261,8 @@ def problems(directory=campaign.EVALUATION):
     bench = evaluation.manifest["bench"]
     found += [f"cells.csv: a run of another {what} than manifest.json's" for what in ("method", "kernel")
               if {row[what] for row in evaluation.cells if row["group"] == "all"} - {bench.get(what)}]
-    left = {c["id"] for c in evaluation.claims} ^ {row["id"] for row in evaluation.rows}
-    found += [f"claims.csv and claims.toml differ in {name}" for name in sorted(left)]
-    by_id = {claim["id"]: claim for claim in evaluation.claims if "unsupported" not in claim}
-    for row in evaluation.rows:
-        given = claims.verdict_of(by_id[row["id"]], row) if row["value"] and row["id"] in by_id else row["verdict"]
-        if row["verdict"] != given:
-            found.append(f"claims.csv: {row['id']}, {row['sender']}, {row['case']}: {row['verdict']}, but its value is "
-                         f"{given}")
     wanted = files(evaluation)
-    there = {"README.md"} | {f"html/{name}" for name in os.listdir(os.path.join(directory, "html"))}
+    there = {"README.md", "claims.csv"} | {f"html/{name}" for name in os.listdir(os.path.join(directory, "html"))}
     found += [f"{path} is not made by `scripts/lab.sh publish`" for path in sorted(there - set(wanted))]
     for path, content in wanted.items():
         try:
@@ -237,10 +275,10 @@ def problems(directory=campaign.EVALUATION):
     return found
 
 
-def write(results_dir, directory=campaign.EVALUATION):
-    """Write evaluation/ from results, or if there are none its pages from its tables; returns lines on it."""
+def write(results_dir, directory=campaign.EVALUATION, replace=False):
+    """Add results to evaluation/, or if there are none make its pages of its tables; returns lines on it."""
     if store.Store(results_dir).runs() or not os.path.exists(os.path.join(directory, "manifest.json")):
-        collect(results_dir, directory)
+        collect(results_dir, directory, replace)
     evaluation = Evaluation(directory)
     html = os.path.join(directory, "html")
     os.makedirs(html, exist_ok=True)

@@ -17,9 +17,9 @@ REPEAT = """
 
 ```sh
 scripts/lab.sh campaign --plan                     # steps, runs, time left
-scripts/lab.sh campaign                            # all of it; continues after an interruption
+scripts/lab.sh campaign                            # what is not published yet; continues after an interruption
 scripts/lab.sh campaign --experiment fig8 --sender prague --seeds 1
-scripts/lab.sh publish                             # writes this directory
+scripts/lab.sh publish                             # adds it to this directory
 ```
 
 A cell page has the command of one run. The same seed repeats a run to the bit with the same build of kernel and module
@@ -134,12 +134,17 @@ def readme(evaluation):
     lines += [f"{n}. {finding(evaluation, claim)}" for n, claim in enumerate(findings(evaluation), 1)]
     lines += ["", "## Other claims", "", "[All claims](html/claims.html), with other senders and unsupported ones.", "",
               "| claim | place | AQM, sender | value | bound (of) | verdict |", "|---|---|---|---|---|---|"]
+    left = []
     for claim in evaluation.claims:
         if "unsupported" in claim or claim["finding"]:
             continue
         rows = evaluation.main(claim)
         verdict = evaluation.worst(rows)
+        if verdict == "not run":
+            left.append(claim["id"])
+            continue
         verdict = f"**{verdict}**" if verdict == "contradicted" else verdict
         lines.append(f"| {claim['id']}: {claim['words']} | {claim['place']} | {'; '.join(named(rows))} | "
                      f"{summary(rows)} | {paper_said(claim, rows)} | {verdict} |")
+    lines += ["", f"Not run: {', '.join(left)}."] * bool(left)
     return "\n".join([*lines, REPEAT])

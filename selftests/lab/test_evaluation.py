@@ -1,15 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check
-"""Tests of the campaign, of claims and verdicts, and of what is written of them in evaluation/. KTAP, about 20 s.
+"""Tests of evaluation/, of the campaign, of claims and verdicts. KTAP, about 20 s.
 
 The results are made up; no machine is booted, see mock_machine.py. The first tests are of evaluation/ itself.
 """
 
-import contextlib
 import copy
-import html.parser
-import io
 import math
 import os
 import shutil
@@ -19,72 +16,21 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, "..", "lib"))
 
+from lib_evaluation import CLAIM, PLAN, directory, refused  # noqa: E402
 from mock_machine import WORK, Place, holds, main  # noqa: E402
 
 import campaign  # noqa: E402
 import claims    # noqa: E402
 import judge     # noqa: E402
 import lab       # noqa: E402
-import pages     # noqa: E402
 import publish   # noqa: E402
 import readme    # noqa: E402
 import results   # noqa: E402
 import runs      # noqa: E402
 import scenario  # noqa: E402
 import store     # noqa: E402
-import svg       # noqa: E402
 from ktap import expect_equal as equal, test  # noqa: E402
 from made import Made, job, jobs, raw  # noqa: E402
-
-MADE_OF = {"kernel": "7.2.1 aaaa", "method": "bbbb 3G", "module": "cccc"}
-RUNS = 'experiments = ["fig8"], cases = ["A5-B?-cubic"], senders = ["prague", "dctcp"], seconds = 50'
-PLAN = f"""[[step]]
-title = "One"
-seeds = 2
-runs = [{{ {RUNS}, aqms = ["dualpi2"] }}]
-
-[[step]]
-title = "Two"
-seeds = 1
-runs = [{{ {RUNS}, aqms = ["pie"] }}]
-"""
-CLAIM = """[paper.p]
-name = "P"
-title = "A paper"
-
-[[claim]]
-id = "mean"
-paper = "p"
-place = "Fig. 1"
-words = "The mean is small"
-kind = "number"
-figure = "a_mean_ms"
-experiments = ["fig8"]
-cases = ["A5-B5-*"]
-aqms = ["dualpi2"]
-senders = ["prague", "dctcp"]
-bound = [0, 1]
-bound_from = "paper"
-"""
-
-
-def directory(plan=PLAN, said=CLAIM):
-    """A directory with these files in the place of evaluation/."""
-    made = tempfile.mkdtemp(dir=WORK)
-    for name, text in (("campaign.toml", plan), ("claims.toml", said)):
-        with open(os.path.join(made, name), "w", encoding="utf-8") as file:
-            file.write(text)
-    return made
-
-
-def refused(function, *arguments):
-    """The message of the ScenarioError or StoreError that a call must raise."""
-    try:
-        function(*arguments)
-    except (scenario.ScenarioError, store.StoreError) as error:
-        return str(error)
-    raise AssertionError("accepted")
-
 
 # evaluation/ itself
 
@@ -129,7 +75,7 @@ def claims_are_of_runs_that_the_campaign_plans():
         if "unsupported" in claim:
             continue
         first = claim | {key: claim[key][:1] for key in ("aqms", "senders")}
-        found = claims.of_claim(first, planned)
+        found = claims.of_claim(first, claims.cells_of(planned))
         assert found, claim["id"]
         if claim["over"]:
             peers = {(p.job["experiment"], p.job["case"]) for p in planned if p.job["aqm"] == claim["over"]}
@@ -298,9 +244,16 @@ def said(claim, *made_runs):
         for one, given in made_runs:
             planned.append(campaign.Planned(1, one, False, ""))
             if given is not None:
-                made.run(one, given, meta={"wall_seconds": 2})
+                made.run(one, given)
         cells = made.cells() if any(given is not None for _, given in made_runs) else []
-        return {(r.get("aqm"), r.get("sender"), r.get("case")): r for r in claims.table([read], planned, cells)}
+        return {(r.get("aqm"), r.get("sender"), r.get("case")): r for r in judged(read, planned, cells)}
+
+
+def judged(claim, planned, cells):
+    """Rows of claims.csv of one claim, of these cells; each run took 2 s."""
+    figures = claims.by_cell(list(claims.figure_rows([claim], planned, cells)))
+    return claims.table([claim], planned, figures, {
+        (c.experiment, c.case, c.aqm, c.sender): 2 * len(c.runs) for c in cells})
 
 
 def seeds(*means, case="A5-B5-cubic", aqm="dualpi2"):
@@ -338,8 +291,8 @@ def claim_of_peaks_of_several_seeds_has_plain_numbers():
                                        .replace('["prague", "dctcp"]', '["reno"]')))
     with Made() as made:
         for one in two:
-            raw(made.run(one, meta={"wall_seconds": 2}), [20] * 500 + [200] * 5 + [20] * 5 + [200] * 5)
-        row, = claims.table([read], [campaign.Planned(1, one, True, "") for one in two], made.cells())
+            raw(made.run(one), [20] * 500 + [200] * 5 + [20] * 5 + [200] * 5)
+        row, = judged(read, [campaign.Planned(1, one, True, "") for one in two], made.cells())
     equal((row["value"], row["sd"], row["verdict"]), (1.0, 0.0, "reproduced"))
 
 
@@ -404,169 +357,8 @@ def claims_in_error_are_rejected():
             (CLAIM + 'bound_is = "times"\n', "needs a value of the paper")):
         holds(refused(claims.read, directory(said=text)), *parts)
     text = CLAIM.partition("kind =")[0] + 'kind = "shape"\nunsupported = "no sender"\n'
-    (row,) = claims.table(claims.read(directory(said=text))[1], [], [])
+    (row,) = claims.table(claims.read(directory(said=text))[1], [], {}, {})
     equal((row["verdict"], row["why"]), ("unsupported", "no sender"))
-
-
-# What is published
-
-def published(change=None, bench=None, said_=CLAIM):
-    """A directory that publish() wrote, of PLAN's first two runs; change: of the second run's made_of."""
-    made = directory(said=said_)
-    plan = campaign.Campaign(made)
-    with Made() as kept:
-        for planned, mean, extra in zip(plan.planned, (0.5, 3.0), ({}, change or {})):
-            kept.run(planned.job, {"A": {"mean": mean}}, coupled=3, meta={
-                "made_of": MADE_OF | {"job": planned.job} | extra, "wall_seconds": 30, "commit": "d" * 40,
-                "dirty": False, "tc": "tc qdisc add x", "command": "scripts/lab.sh run x",
-                "sightings_sha256": "e" * 64})
-        store.write_json(os.path.join(kept.directory, campaign.BENCH), {
-            "commit": "d" * 40, "dirty": False, "kernel": MADE_OF["kernel"], "method": MADE_OF["method"],
-            "dualpi2": MADE_OF["module"]} | (bench or {}))
-        publish.write(kept.directory, made)
-    return made
-
-
-def read(*path):
-    with open(os.path.join(*path), encoding="utf-8") as file:
-        return file.read()
-
-
-@test
-def publish_writes_tables_and_pages_of_them():
-    made = published()
-    equal(publish.problems(made), [])
-    rows = publish.read_csv(os.path.join(made, "cells.csv"))
-    equal([(r["sender"], r["group"]) for r in rows], [(s, g) for s in ("dctcp", "prague") for g in ("all", "A", "B")])
-    one = next(r for r in rows if (r["sender"], r["group"]) == ("prague", "A"))
-    equal((one["delay_mean_ms"], one["delay_p99_ms"], one["class"], one["cc"], one["rtt_ms"]),
-          ("0.5", "1", "l4s", "prague", "5"))
-    equal([r["verdict"] for r in publish.read_csv(os.path.join(made, "claims.csv"))], ["reproduced", "contradicted"])
-    manifest = store.read_json(os.path.join(made, "manifest.json"))
-    equal([(s["planned"], s["done"], s["failed"], s["wall_minutes"]) for s in manifest["steps"]],
-          [(4, 2, 0, 1.0), (1, 0, 0, 0)])
-    text = read(made, "README.md")
-    holds(text, "2 of 5 planned runs", "| [P](html/paper-p.html): A paper | 0 | 0 | 0 | 1 | 0 | 0 |", "module `cccc`",
-          "| dualpi2; prague | 0.5 (1 seed) | ≤ 1 (paper) | reproduced |")
-    page = read(made, "html", "cell-fig8-A5-B5-cubic.html")
-    holds(page, "dualpi2 with prague", "dualpi2 with dctcp", "e" * 16,
-          "run fig8 --case A5-B5-cubic --aqm dualpi2 --seeds 1-1 --l4s prague --seconds 50 --results build/lab/again",
-          "l4s.marked-coupled=3")
-    holds(read(made, "html", "paper-p.html"), "contradicted", "A mean, ms 3, to reach ≤ 1")
-    holds(read(made, "html", "matrix.html"), "<th>prague : cubic</th>", "L4S P99 1 ms")
-    for sender, ccs, wanted in (("ecn-cubic", ("cubic", "cubic"), "cubic"), ("reno", ("reno", "reno"), "–"),
-                                ("prague", ("prague", "prague", "bbr", "udp"), "bbr + udp"),
-                                ("prague", ("prague",), "–")):
-        equal(pages.beside([{"cc": cc, "group": str(n)} for n, cc in enumerate(ccs)], sender), wanted)
-    # Without results the pages are made of the tables again.
-    os.remove(os.path.join(made, "html", "index.html"))
-    publish.write(os.path.join(WORK, "nothing"), made)
-    equal(publish.problems(made), [])
-
-
-@test
-def publish_of_two_builds_is_rejected():
-    for key, name in (("module", "dualpi2: other, cccc"), ("method", "method: other, bbbb 3G"),
-                      ("kernel", "kernel: other, 7.2.1 aaaa")):
-        holds(refused(published, {key: "other"}), "more than one build", name)
-    holds(refused(published, {"job": {}}), "is not as campaign.toml plans it")
-    # The check finds the same in tables that somebody put together.
-    made = published()
-    path = os.path.join(made, "cells.csv")
-    text = read(path).replace("cccc", "other", 1)
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    holds(publish.problems(made)[0], "more than one build: dualpi2: other, cccc")
-    holds(" ".join(publish.problems(published(bench={"method": "other"}))), "a run of another method")
-    # A verdict that its own value and bound do not give.
-    made = published()
-    path = os.path.join(made, "claims.csv")
-    text = read(path).replace("contradicted", "reproduced")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
-    publish.write(os.path.join(WORK, "nothing"), made)
-    equal(publish.problems(made), ["claims.csv: mean, dctcp, A5-B5-cubic: reproduced, but its value is contradicted"])
-    row = {"group": "all", "method": "m", "kernel": "k"}
-    equal(publish.builds([row | {"module": "ppv a csaqm b"}, row | {"module": "pi2 a"}, row | {"module": ""}]), [])
-    equal(publish.builds([row | {"module": "ppv a csaqm b"}, row | {"module": "ppv a csaqm c"}]), ["csaqm: b, c"])
-
-
-@test
-def counters_are_differences_of_those_that_count_packets():
-    # A class's "packets" is its queue, and a counter of memory says nothing.
-    before = {"packets": 1, "drops": 2, "memory-used": 0, "classic": {"packets": 1, "sent": 1}}
-    after = {"packets": 3, "drops": 2, "memory-used": 9, "classic": {"packets": 9, "sent": 4}, "l4s": {"sent": 1}}
-    equal(publish.counters(before, after), ["classic.sent=3", "packets=2"])
-    equal(publish.counters(None, after), [])
-
-
-class Checker(html.parser.HTMLParser):
-    """What of a page must be closed and is not, and where its links lead."""
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.links, self.ids, self.images = [], [], set(), []
-
-    def handle_starttag(self, tag, attrs):
-        found = dict(attrs)
-        self.links += [found[k] for k in ("href", "src") if k in found]
-        self.ids.add(found.get("id"))
-        if tag == "svg":
-            self.images.append(found.get("aria-label"))
-        if tag not in ("meta", "link", "br"):
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.ids.add(dict(attrs).get("id"))
-
-    def handle_endtag(self, tag):
-        equal(self.open.pop(), tag)
-
-
-@test
-def pages_are_closed_linked_and_need_nothing_else():
-    for made in (published(), campaign.EVALUATION):
-        where, pages_ = os.path.join(made, "html"), {}
-        for name in os.listdir(where):
-            if name.endswith(".html"):
-                checker = pages_[name] = Checker()
-                text = read(where, name)
-                assert "<script" not in text and "http" not in text, name
-                checker.feed(text)
-                equal((checker.open, all(checker.images)), ([], True), name)
-        for name, checker in pages_.items():
-            for link in checker.links:
-                file, _, anchor = link.partition("#")
-                assert not file or os.path.exists(os.path.join(where, file)), (name, link)
-                assert not anchor or anchor in pages_[file or name].ids, (name, link)
-
-
-@test
-def drawings_put_values_where_they_belong():
-    axis = svg.Axis([0, 10], 100, 200, zero=True)
-    equal([axis.at(v) for v in (0, 10.5, -1, 99)], [100, 200, 100, 200])
-    axis = svg.Axis([1, 100], 0, 100, log=True)
-    equal(axis.at(10), 50)
-    equal(axis.ticks, [1, 2, 5, 10, 20, 50, 100])
-    equal(svg.Axis([1, 10000], 0, 100, log=True).ticks, [1, 10, 100, 1000, 10000])
-    text = svg.dots("<title>", "ms", [("a", 2.0, {"x": (1.0, 0.5, 1.5), "y": (3.0, None, None)})])
-    holds(text, "&lt;title&gt;", ">×<", 'class="s1"', 'class="l0"')
-    equal((text.count("<circle"), text.count("<line") - text.count("grid")), (4, 1))  # two of the legend
-    text = svg.lines("t", "s", "ms", {"x": [(0, 1), (1, 0), (2, 100)]})
-    # A logarithmic axis, which far values need, has no zero.
-    equal(text.split('points="')[1].partition('"')[0].count(","), 2)
-    equal([round(v, 6) for v in svg.ticks(0, 1, False)], [0, 0.2, 0.4, 0.6, 0.8, 1.0])
-    holds(svg.bar("t", {"reproduced": 3, "not run": 1, "unsupported": 0}), 'width="540.0"', 'width="180.0"',
-          "v-not-run")
-
-
-@test
-def publish_without_results_leaves_one_line():
-    err = io.StringIO()
-    with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
-        code = lab.main(["publish", "--evaluation", "/nowhere", "--results", Place().results])
-    equal((code, err.getvalue().count("\n")), (2, 1))
-    holds(err.getvalue(), "campaign.toml")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The tables of runs in evaluation/: which runs they have, and whether a campaign may go on from them.
+
+The results of a run take megabytes and stay on the machine that made them; its rows stay here. So a campaign may be run
+in parts, on several machines, as long as the build is the same.
+"""
+
+import csv
+import hashlib
+import json
+import os
+
+import claims
+import store
+
+CELLS, SERIES, FIGURES = TABLES = ("cells.csv", "series.csv", "figures.csv")
+
+
+def read_csv(path):
+    """Rows of a CSV file as {column: text}."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def label(row):
+    """The run that a row of a table is of, as store.label() calls it."""
+    return "/".join((*(row[key] for key in claims.WORDS), f"seed-{row['seed']}"))
+
+
+def digest(job):
+    """The column "job" of cells.csv: 16 hexadecimal digits of all that a job says."""
+    return hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()[:16]
+
+
+class Published:
+    """What is in DIRECTORY, which may have no tables yet."""
+
+    def __init__(self, directory):
+        self.tables = {name: read_csv(path) if os.path.exists(path := os.path.join(directory, name)) else []
+                       for name in TABLES}
+        path = os.path.join(directory, "manifest.json")
+        self.bench = store.read_json(path)["bench"] if os.path.exists(path) else {}
+        self.jobs = {label(row): row.get("job") for row in self.tables[CELLS] if row["group"] == "all"}
+
+    def other_than(self, bench):
+        """What of a build, {what: digest}, is not as it was for these runs: ["method"]; empty for the same build."""
+        return sorted(key for key in self.bench.keys() & bench.keys() - {"commit", "dirty"}
+                      if self.bench[key] != bench[key])
+
+    def of(self, planned, said):
+        """Labels of those of the planned runs that are here as they are planned, with all figures that claims need."""
+        wanted, there = claims.figures_wanted(said, planned), {}
+        for row in self.tables[FIGURES]:
+            there.setdefault(label(row), set()).add(row["figure"])
+        return {name for p in planned if self.jobs.get(name := store.label(p.job)) == digest(p.job)
+                and wanted.get(tuple(p.words().values()), set()) <= there.get(name, set())}
