@@ -2,6 +2,7 @@
 """The README of the evaluation, made of its tables: findings, verdicts by paper, one row a claim, how to repeat it."""
 
 import math
+import textwrap
 
 MOST_LINES = 120
 WHERE = ("""\
@@ -146,5 +147,5 @@ def readme(evaluation):
         verdict = f"**{verdict}**" if verdict == "contradicted" else verdict
         lines.append(f"| {claim['id']}: {claim['words']} | {claim['place']} | {'; '.join(named(rows))} | "
                      f"{summary(rows)} | {paper_said(claim, rows)} | {verdict} |")
-    lines += ["", f"Not run: {', '.join(left)}."] * bool(left)
+    lines += ["", *textwrap.wrap(f"Not run: {', '.join(left)}.", 120, break_on_hyphens=False)] * bool(left)
     return "\n".join([*lines, REPEAT])
