@@ -4,9 +4,9 @@
 
 snd ---- rtr ==== rcv: the link rtr-rcv has the rate, through htb with bursts of one packet, and the queue discipline
 under test as its child; or by that queue discipline alone, where it shapes by itself. The base RTTs are netem's, one
-for each that groups of flows have, on the way back. traffic.py makes the flows, paced by fq. Every packet is seen
-before and behind the queue by delaymeter. Where packets come in aggregates there is a network namespace agg between snd
-and rtr.
+for each that groups of flows have, on the way back. traffic.py makes the flows, paced by fq but for groups without
+pacing. Every packet is seen before and behind the queue by delaymeter. Where packets come in aggregates there is a
+network namespace agg between snd and rtr.
 
 A job (job.py) is a JSON file (--job); the options --rate, --rtt, --aqm and --flow are a shorthand for a job of one L4S
 and one Classic class of flows. This is the half that runs in the machine; measure.py evaluates what it left (run.json,
@@ -24,11 +24,15 @@ import subprocess
 import sys
 import time
 
-from job import FORMAT, MOST_RTTS, UDP_PRAGUE, JobError, aggregated, bits_per_second, check, uses_udp_prague
+from job import (FORMAT, MOST_RTTS, UDP_PRAGUE, JobError, aggregated, bits_per_second, check, parameters,
+                 uses_udp_prague)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 NETS = ("snd", "rtr", "rcv")
 CHILD = "parent 10:1 handle 20:"
+# A quantum of one packet: fq paces UDP, which has no departure times of its own, quantum by quantum.
+FQ = "fq limit 100000 flow_limit 100000 quantum 1514 initial_quantum 1514"
+PRAGUE_PARAMETERS = "/sys/module/tcp_prague/parameters"
 PACKET_BITS = 1514 * 8
 SCRATCH = "/tmp/lab"
 # More than 200 Mbit/s and 100 ms of base RTT need, with as much queue again.
@@ -134,6 +138,7 @@ def allow_congestion_control(job, prague):
         # pi2 is one queue of some 20 ms that marks ECT(1) for Prague: the detection would take it for Classic ECN.
         detection = " classic_queue_us=0" if job["qdisc"].split()[0] == "pi2" else ""
         run(f"insmod {shlex.quote(prague)}{detection}")
+        set_parameters(parameters(job))
     if os.path.exists(f"/lib/modules/{os.uname().release}/kernel"):
         run(f"modprobe -a {' '.join('tcp_' + cc for cc in wanted if cc != 'reno')} sch_fq sch_htb sch_netem", False)
     there = run("sysctl -n net.ipv4.tcp_available_congestion_control").split()
@@ -144,8 +149,33 @@ def allow_congestion_control(job, prague):
     run("sysctl -qw net.ipv4.tcp_allowed_congestion_control='" + " ".join([*allowed, *wanted]) + "'")
 
 
+def set_parameters(wanted, directory=PRAGUE_PARAMETERS):
+    """Set parameters of tcp_prague, {name: number, true or false}."""
+    for name, value in wanted.items():
+        if name not in os.listdir(directory):
+            fail(f"tcp_prague has no parameter '{name}'; it has {', '.join(sorted(os.listdir(directory)))}")
+        try:
+            with open(os.path.join(directory, name), "w", encoding="ascii") as file:
+                file.write("NY"[value] if isinstance(value, bool) else str(value))
+        except OSError as error:
+            fail(f"tcp_prague rejects {name} = {value}: {error.strerror}")
+
+
+def build_pacing(job):
+    """fq at the sender's device; packets of groups without pacing bypass it."""
+    unpaced = [net for net, group in enumerate(job["groups"], 1) if group.get("pacing") is False]
+    if not unpaced:
+        in_ns("snd", f"tc qdisc add dev to_rtr root handle 1: {FQ}")
+        return
+    in_ns("snd", f"tc qdisc add dev to_rtr root handle 1: prio bands 2 priomap{' 0' * 16}")
+    in_ns("snd", f"tc qdisc add dev to_rtr parent 1:1 handle 2: {FQ}")
+    in_ns("snd", "tc qdisc add dev to_rtr parent 1:2 handle 3: pfifo limit 100000")
+    for net in unpaced:
+        in_ns("snd", f"tc filter add dev to_rtr parent 1: protocol ip u32 match ip src 10.8.{net}.0/24 flowid 1:2")
+
+
 def build_topology(job):
-    """Name spaces, links without offloads, fq at the sender and the delays on the way back."""
+    """Name spaces, links without offloads, pacing at the sender and the delays on the way back."""
     links = [("snd", "rtr"), ("rtr", "rcv")]
     if aggregated(job):
         links[:1] = [("snd", "agg"), ("agg", "rtr")]
@@ -167,9 +197,7 @@ def build_topology(job):
     in_ns("rtr", "ip addr add 10.9.0.1/16 dev to_rcv")
     in_ns("snd", "ip route add default via 10.8.0.1 onlink dev to_rtr")
     in_ns("rcv", "ip route add default via 10.9.0.1 onlink dev to_rtr")
-    # A quantum of one packet: fq paces UDP, which has no departure times of its own, quantum by quantum.
-    in_ns("snd", "tc qdisc add dev to_rtr root handle 1: fq limit 100000 flow_limit 100000 "
-                 "quantum 1514 initial_quantum 1514")
+    build_pacing(job)
     in_ns("rcv", f"tc qdisc add dev to_rtr root handle 1: prio bands {MOST_RTTS} priomap{' 0' * 16}")
     set_rtts(job, "add")
     if aggregated(job):

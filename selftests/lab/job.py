@@ -7,8 +7,10 @@ list of companions, or null, "qdisc" what stands after `tc qdisc add ... handle 
 classic (ECT(0)) or l4s (rewritten to ECT(1)), of UDP not-ect, ect0 or ect1; the "rate" of UDP is that of its payload.
 There may be "shaper", which is "own" where the qdisc has the link's rate itself ("bandwidth RATE"), "child", the qdisc
 below it, which then has that rate, and in a group "aggregate_ms": its packets arrive together, so many ms after the
-first of them was sent, and "tvf": the class of its packets at the qdisc. Other keys are kept as they are. A "tcp" group
-has always data to send; with a "cc" of UDP_PRAGUE its flows are the programs of udp_prague, over UDP.
+first of them was sent, and "tvf": the class of its packets at the qdisc. Groups with TCP may have "pacing", which is
+false where fq does not pace, and "parameters" of the module of their "cc", {name: number, true or false}; such a group
+has its name in senders.toml as "sender". Other keys are kept as they are. A "tcp" group has always data to send; with a
+"cc" of UDP_PRAGUE its flows are the programs of udp_prague, over UDP.
 """
 
 import re
@@ -21,6 +23,8 @@ MOST_FLOWS = 250
 SHAPERS = ("htb", "own")
 # Senders that are programs of scripts/udp-prague.sh: options of udp_prague_sender.
 UDP_PRAGUE = {"udp_prague": [], "udp_prague-no-fallback": ["--no-classic-aqm-fallback"]}
+# They pace themselves, without fq.
+PACE_THEMSELVES = ("prague", "bbr", *UDP_PRAGUE)
 KEYS = {
     "": {"format", "rate", "changes", "module", "qdisc", "warmup", "seconds", "groups", "seed"},
     "tcp": {"name", "kind", "cc", "ecn", "rtt_ms", "count", "start", "stop"},
@@ -62,6 +66,24 @@ def uses_udp_prague(job):
     return any(g.get("cc") in UDP_PRAGUE for g in job["groups"])
 
 
+def parameters(job):
+    """{name: value} of the parameters of tcp_prague; JobError if two groups want different ones."""
+    users = [g for g in job["groups"] if g.get("cc") == "prague"]
+    for group in users[1:]:
+        if group.get("parameters") != users[0].get("parameters"):
+            raise JobError(f"groups {users[0]['name']} and {group['name']} want different parameters of the module "
+                           f"tcp_prague: {users[0].get('parameters', 'none')} and {group.get('parameters', 'none')}")
+    return users[0].get("parameters", {}) if users else {}
+
+
+def _check_sender(group):
+    cc = group.get("cc")
+    if "pacing" in group and cc in PACE_THEMSELVES:
+        raise JobError(f"group {group['name']}: {cc} paces by itself; pacing = false is for other senders")
+    if "parameters" in group and cc != "prague":
+        raise JobError(f"group {group['name']}: parameters of {cc}; only prague has some")
+
+
 def check(job):
     """JobError if dumbbell.py cannot run the job."""
     if job.get("format") != FORMAT:
@@ -77,6 +99,8 @@ def check(job):
             raise JobError(f"group {group['name']} has {group['count']} flows; at most {MOST_FLOWS} can be")
         if group["kind"] == "web" and group["cc"] in UDP_PRAGUE:
             raise JobError(f"group {group['name']} of kind web has the sender {group['cc']}; web objects need TCP")
+        _check_sender(group)
+    parameters(job)
     for rate in (job["rate"], *(c["rate"] for c in job["changes"])):
         mbit_of(rate)
     if len({g["rtt_ms"] for g in job["groups"]}) > MOST_RTTS:

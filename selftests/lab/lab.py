@@ -246,7 +246,7 @@ def do_publish(args):
 
 def l4s_of(args):
     """The L4S sender whose runs are meant: that of --l4s, or senders.toml's own, or the only one that was run."""
-    there = {run.sender for run in store.Store(args.results).runs()} & set(scenario.SCALABLE)
+    there = {run.sender for run in store.Store(args.results).runs()} & set(scenario.scalable())
     own = scenario.senders()["l4s"]["cc"]
     if args.l4s or not there or own in there:
         return args.l4s or own
@@ -374,7 +374,7 @@ def parser():
     processors = len(os.sched_getaffinity(0))
     jobs = {"type": at_least_1, "default": processors, "metavar": "N",
             "help": f"machines at a time (default: one a processor, {processors})"}
-    one_sender = {"choices": scenario.SCALABLE, "metavar": "CC", "help": "only runs with this L4S sender (default: "
+    one_sender = {"choices": scenario.scalable(), "metavar": "CC", "help": "only runs with this L4S sender (default: "
                   "that of senders.toml, or the only one there is), and those without one"}
     sub = command("list", do_list, "what experiments there are, how many runs, how long")
     sub.add_argument("experiment", nargs="?", help="show its cases")
@@ -388,8 +388,8 @@ def parser():
                      help="repetitions, each with another seed (default 1)")
     sub.add_argument("--seconds", type=at_least_1, metavar="N",
                      help="measured seconds, in place of the experiment's; goes to build/lab/results-Ns")
-    sub.add_argument("--l4s", choices=scenario.INSTEAD, metavar="CC",
-                     help="congestion control in place of the L4S sender's (prague)")
+    sub.add_argument("--l4s", choices=scenario.instead(), metavar="CC",
+                     help="congestion control, or variant in senders.toml, in place of the L4S sender's (prague)")
     sub.add_argument("--keep-raw", action="store_true", help="keep the sightings of every packet (48 bytes each)")
     sub.add_argument("--timeout", type=at_least_1, metavar="S", help="wall clock that a machine may take")
     sub.add_argument("--plan", "--dry-run", action="store_true", help="only say what would run, and how long")
@@ -413,8 +413,8 @@ def parser():
 
 def main(words=None):
     """Run the command of the words (or of the program's arguments); the exit code is 2 for bad input, 1 for failure."""
-    args = parser().parse_args(words)
     try:
+        args = parser().parse_args(words)
         return args.function(args)
     except scenario.ScenarioError as error:
         print(f"lab: {error}", file=sys.stderr)

@@ -362,7 +362,7 @@ def write_rows(path, head, rows):
 
 
 def reduce(directory, keep_raw=False):
-    """Leave summary.json, seconds.csv and histogram.csv in a run's directory and, unless said, no sightings."""
+    """Leave summary.json, seconds.csv and histogram.csv in a run's directory, and the raw data only if said."""
     run, came, went, lost = load(directory)
     summary, seconds, buckets = Run(run, came, went, lost).figures()
     summary["own"] = beside_own(run, came, went)

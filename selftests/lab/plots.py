@@ -211,7 +211,7 @@ def grid(cells, title, rows, names=None):
 def title_of(cells):
     """An AQM's name and who its A and B are: "dualpi2: A dctcp (L4S), B cubic"."""
     one = next((c.one for c in cells if c.one.sender("A") and c.one.sender("B")), cells[0].one)
-    parts = [f"{x} {g['cc']}" + {"l4s": " (L4S)", "classic": " (ECN)"}.get(g["ecn"], "")
+    parts = [f"{x} {g.get('sender', g['cc'])}" + {"l4s": " (L4S)", "classic": " (ECN)"}.get(g["ecn"], "")
              for x in "AB" if (g := one.sender(x))]
     return f"{cells[0].aqm}: " + ", ".join(parts)
 

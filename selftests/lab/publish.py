@@ -89,7 +89,7 @@ def cell_rows(result, sender):
     for group in job["groups"]:
         yield key | figures(result.summary["groups"][group["name"]]) | {
             "group": group["name"], "class": "l4s" if group["ecn"] in ("l4s", "ect1") else "classic",
-            "cc": group.get("cc", "udp"), "flows": group["count"], "rtt_ms": group["rtt_ms"]}
+            "cc": group.get("sender", group.get("cc", "udp")), "flows": group["count"], "rtt_ms": group["rtt_ms"]}
 
 
 def series_rows(result, sender):

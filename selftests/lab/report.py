@@ -250,7 +250,7 @@ def page(cells, pictures=None, again=()):
     made = sorted({f"commit {(r.meta.get('commit') or 'unknown')[:12]}{' with changes' * bool(r.meta.get('dirty'))}, "
                    f"kernel {r.meta.get('made_of', {}).get('kernel', 'unknown')}" for r in all_runs})
     seconds = " or ".join(f"{s:g}" for s in sorted({r.seconds_measured for r in all_runs}))
-    low = sorted({g["cc"] for r in all_runs for g in r.groups("tcp", True)})
+    low = sorted({g.get("sender", g["cc"]) for r in all_runs for g in r.groups("tcp", True)})
     columns = [c[1] for c in FIG8_COLUMNS]
     parts = [
         "# The papers' targets and our runs",

@@ -199,9 +199,8 @@ class Cell:
 
 def of_sender(found, l4s):
     """Of runs, those with an L4S sender, and those that have no L4S sender at all; all of them if it is None."""
-    own = {run[:3] for run in found if run.sender == l4s}
-    return [run for run in found if l4s in (None, run.sender)
-            or (run.sender not in scenario.SCALABLE and run[:3] not in own)]
+    own, scalable = {run[:3] for run in found if run.sender == l4s}, scenario.scalable()
+    return [run for run in found if l4s in (None, run.sender) or (run.sender not in scalable and run[:3] not in own)]
 
 
 def load(directory, l4s=None):

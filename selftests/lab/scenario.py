@@ -25,6 +25,7 @@ CCS = (*SCALABLE, "cubic", "reno", "bbr")
 # What may take the place of the L4S sender: a congestion control; Classic ones also with ECN.
 INSTEAD = (*CCS, "ecn-cubic", "ecn-reno")
 TCP_ECN = ("l4s", "classic", "off")
+VARIANT = ("pacing", "parameters")  # keys that make a sender differ from others of its congestion control
 UDP_ECN = ("ect1", "ect0", "not-ect")
 TIME_SHIFT = "dualpi2-time-shift"  # our module with another scheduler, see runs.py
 MODULES = ("dualpi2", TIME_SHIFT, "dualpi2-in-tree")
@@ -60,6 +61,9 @@ TEXT = ("a text", lambda v: isinstance(v, str) and v != "")
 NAME = ("a name of letters, digits, '.', '_', '-'", lambda v: isinstance(v, str) and re.fullmatch(r"\w[\w.-]*", v))
 RATE_TEXT = ('a rate like "40mbit"', _is_rate)
 SWITCH = ("true or false", lambda v: isinstance(v, bool))
+OFF = ("false, or be left out", lambda v: v is False)
+PARAMETERS = ("a table of whole numbers, true or false, not empty", lambda v: (
+    isinstance(v, dict) and v and all(isinstance(x, int) for x in v.values())))
 TABLE = ("a table", lambda v: isinstance(v, dict))
 TABLES = ("a list of tables, not empty", lambda v: _list_of(v, dict))
 NAMES = ("a list of names, not empty", lambda v: _list_of(v, str))
@@ -91,9 +95,9 @@ GROUPS = {"tcp": COMMON | {"sender": TEXT},
                            "most": POSITIVE}}
 # Keys that may be missing, wherever they stand.
 OPTIONAL = {"keep_raw", "values", "over", "aqms", "changes", "trace", "buffer_bdp", "kind", "count", "start", "stop",
-            "payload", "alpha", "least", "most", "module", "l4s", "shaper", "aggregate_ms", "child", "tvf"}
+            "payload", "alpha", "least", "most", "module", "l4s", "shaper", "aggregate_ms", "child", "tvf", *VARIANT}
 AQM = {"qdisc": TEXT, "child": TEXT, "module": MODULE, "l4s": SWITCH, "shaper": one_of(SHAPERS), "values": TABLE}
-SENDER = {"cc": one_of(CCS), "ecn": one_of(TCP_ECN)}
+SENDER = {"cc": one_of(CCS), "ecn": one_of(TCP_ECN), "pacing": OFF, "parameters": PARAMETERS}
 CHOICE = {"on_l4s": TEXT, "elsewhere": TEXT}
 # Appendix C of the DualPI2 paper has the sizes of web objects.
 WEB = {"alpha": 0.9, "least": 1000, "most": 1_000_000}
@@ -162,16 +166,33 @@ def aqms(directory=DIRECTORY):
     return found
 
 
+def variants(found):
+    """Names of the senders, of those of senders.toml, that differ from others by a key of VARIANT."""
+    return tuple(name for name, sender in found.items() if isinstance(sender, dict) and set(VARIANT) & set(sender))
+
+
+def instead(directory=DIRECTORY):
+    """What may take the place of the L4S sender: INSTEAD, and the variants of senders.toml."""
+    return *INSTEAD, *variants(read(os.path.join(directory, "senders.toml")))
+
+
+def scalable(directory=DIRECTORY):
+    """Names in store.sender() of all L4S senders: SCALABLE, and the variants of senders.toml with L4S."""
+    found = read(os.path.join(directory, "senders.toml"))
+    return *SCALABLE, *(name for name in variants(found) if found[name].get("ecn") == "l4s")
+
+
 def senders(directory=DIRECTORY, l4s_cc=None):
     """All senders by name, checked, from senders.toml; {l4s_cc} is put in, its own or another.
 
-    A Classic l4s_cc, such as "ecn-cubic", takes the L4S sender's place with the ECN of its own.
+    A Classic l4s_cc, such as "ecn-cubic", takes the L4S sender's place with the ECN of its own, and so does a variant,
+    by its name. Variants have their name as "sender".
     """
     found = read(os.path.join(directory, "senders.toml"))
     own = found.pop("l4s_cc", None)
-    l4s_cc = l4s_cc or own
-    check({"l4s_cc": l4s_cc}, {"l4s_cc": one_of(INSTEAD)}, "senders.toml")
-    cc = l4s_cc.removeprefix("ecn-")
+    l4s_cc, special = l4s_cc or own, variants(found)
+    check({"l4s_cc": l4s_cc}, {"l4s_cc": one_of((*INSTEAD, *special))}, "senders.toml")
+    cc = found[l4s_cc].get("cc") if l4s_cc in special else l4s_cc.removeprefix("ecn-")
     found = fill(found, {"l4s_cc": cc}, "senders.toml")
     if cc not in SCALABLE and "l4s" in found:
         found["l4s"] = {"cc": cc, "ecn": "classic" if l4s_cc != cc else "off"}
@@ -183,6 +204,10 @@ def senders(directory=DIRECTORY, l4s_cc=None):
             if "cc" not in found.get(sender[other], {}):
                 raise ScenarioError(f"senders.toml: {name}: {other} = {sender[other]!r} is no sender; there are "
                                     f"{', '.join(n for n in found if 'cc' in found[n])}")
+    for name in special:
+        found[name]["sender"] = name
+    if l4s_cc in special:
+        found["l4s"] = found[l4s_cc]
     return found
 
 

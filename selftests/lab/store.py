@@ -31,10 +31,15 @@ class Found(typing.NamedTuple):
 
 
 def sender(job):
-    """The sender that a run is about, such as "ecn-cubic": that of the first L4S group, else of the first with TCP."""
+    """The sender that a run is about: that of the first L4S group, else of the first with TCP.
+
+    It is a congestion control, Classic ECN before it ("ecn-cubic"), or a name of senders.toml that the job has.
+    """
     having = [g for g in job["groups"] if "cc" in g]
     first = next((g for g in having if g["ecn"] == "l4s"), having[0] if having else None)
-    return "udp" if first is None else "ecn-" * (first["ecn"] == "classic") + first["cc"]
+    if first is None:
+        return "udp"
+    return first.get("sender") or "ecn-" * (first["ecn"] == "classic") + first["cc"]
 
 
 def label(job):

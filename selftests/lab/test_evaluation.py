@@ -170,6 +170,7 @@ def sender_is_that_of_the_first_l4s_group():
     for experiment, case, aqm, l4s, wanted in (
             ("fig8", "A5-B5-cubic", "dualpi2", None, "dctcp"), ("fig8", "A5-B5-cubic", "dualpi2", "prague", "prague"),
             ("fig8", "A5-B5-cubic", "pie", "prague", "ecn-cubic"),
+            ("fig8", "A5-B5-cubic", "dualpi2", "dctcp-unpaced", "dctcp-unpaced"),
             ("fig8", "A5-B5-cubic", "dualpi2", "ecn-cubic", "ecn-cubic"),
             ("deploy", "l4s-cubic-2bdp", "fifo", "cubic", "cubic"), ("pi2-fig12", "*", "pi2", None, "reno"),
             ("pi2-fig19", "A0-B10", "pi2", "prague", "cubic"), ("vdq-cc", "1-each", "vdq_csaqm", None, "dctcp"),
@@ -197,6 +198,10 @@ def report_is_of_one_sender():
         made.run(scenario.Experiment("fig8").jobs(["dualpi2"], "A5-B5-cubic")[0], given)
         equal(lab.l4s_of(args), "dctcp")
         equal(lab.l4s_of(lab.parser().parse_args(["report", "--l4s", "prague"])), "prague")
+        # A variant is an L4S sender by its name.
+        made.run(scenario.Experiment("fig8", l4s_cc="dctcp-unpaced").jobs(["dualpi2"], "A5-B10-cubic")[0], given)
+        equal({r.sender for r in results.of_sender(made.store.runs(), "prague")}, {"prague", "ecn-cubic"})
+        equal(lab.l4s_of(lab.parser().parse_args(["compare", "a", "b", "--l4s", "prague-rtt0"])), "prague-rtt0")
     args = lab.parser().parse_args(["report", "--results", place.results])
     equal(lab.l4s_of(args), "dctcp")
 

@@ -155,8 +155,9 @@ def run_that_fails_is_reported_and_the_others_go_on():
     place = Place()
     do = {"two-flows": "fail", "udp": "die", "web": "silent", "changes": "bad data", "two-rtts-reno": "limit"}
     code, out, err = place.lab(*SMOKE, do=do)
-    equal((code, place.finished()), (1, ["aggregates", "prague", "two-rtts-bbr", "two-rtts-ecn-cubic", "values"]))
-    holds(out, "5 runs finished, 5 failed",
+    equal((code, place.finished()), (1, ["aggregates", "dctcp-unpaced", "prague", "prague-rtt0", "two-rtts-bbr",
+                                       "two-rtts-ecn-cubic", "values"]))
+    holds(out, "7 runs finished, 5 failed",
           "smoke/two-flows/dualpi2/dctcp/seed-1: machine failed with code 1: dumbbell: no such qdisc",
           "smoke/udp/dualpi2/dctcp/seed-1: machine failed with code -9",
           "smoke/web/dualpi2/dctcp/seed-1: left no summary.json",
@@ -368,6 +369,68 @@ def run_of_companions_depends_on_their_modules():
     equal(bench.made_of(own), made)
     equal(bench.made_of(job)["module"], "ppv other csaqm other")
     equal(bench.made_of(own)["module"], "none")
+
+
+# Senders
+
+@test
+def senders_without_pacing_bypass_fq():
+    told, kept = [], dumbbell.in_ns
+    try:
+        dumbbell.in_ns = lambda name, command: told.append(f"{name}: {command}")
+        for case, l4s in (("A50-B10", None), ("A50-B10", "dctcp-unpaced")):
+            job, = scenario.Experiment("vdq-equal", l4s_cc=l4s).jobs(["dualpi2"], case)
+            dumbbell.build_pacing(job)
+    finally:
+        dumbbell.in_ns = kept
+    add, fq = "snd: tc qdisc add dev to_rtr", "fq limit 100000 flow_limit 100000 quantum 1514 initial_quantum 1514"
+    equal(told, [
+        f"{add} root handle 1: {fq}",
+        f"{add} root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0",
+        f"{add} parent 1:1 handle 2: {fq}", f"{add} parent 1:2 handle 3: pfifo limit 100000",
+        "snd: tc filter add dev to_rtr parent 1: protocol ip u32 match ip src 10.8.1.0/24 flowid 1:2"])
+
+
+@test
+def senders_set_the_parameters_of_their_module():
+    directory = tempfile.mkdtemp(dir=WORK)
+    for name in ("late_cut", "rtt_virt_us"):
+        with open(os.path.join(directory, name), "w", encoding="ascii") as file:
+            file.write("?")
+    dumbbell.set_parameters({"late_cut": True, "rtt_virt_us": 1}, directory)
+
+    def now():
+        return [open(os.path.join(directory, name), encoding="ascii").read()  # noqa: SIM115
+                for name in ("late_cut", "rtt_virt_us")]
+    equal(now(), ["Y", "1"])
+    dumbbell.set_parameters({"late_cut": False}, directory)
+    equal(now(), ["N", "1"])
+    # insmod ignores a parameter that a module does not have.
+    for wanted, *parts in (({"late": True}, "no parameter 'late'", "late_cut, rtt_virt_us"),
+                           ({"rtt_virt_us": 5}, "rejects rtt_virt_us = 5")):
+        if "rtt_virt_us" in wanted:
+            os.remove(os.path.join(directory, "rtt_virt_us"))
+            os.mkdir(os.path.join(directory, "rtt_virt_us"))
+        try:
+            dumbbell.set_parameters(wanted, directory)
+        except SystemExit as error:
+            holds(str(error), *parts)
+        else:
+            raise AssertionError(f"{wanted} was set")
+
+
+@test
+def senders_load_their_module_with_its_parameters():
+    told, kept = [], {name: getattr(dumbbell, name) for name in ("run", "set_parameters")}
+    try:
+        dumbbell.run = lambda command, _=True: told.append(command) or "prague cubic"
+        dumbbell.set_parameters = told.append
+        job, = scenario.Experiment("pi2-fig15", l4s_cc="prague-rtt0").jobs(["pi2"], "dctcp-40mbit-20ms")
+        dumbbell.allow_congestion_control(job, __file__)
+    finally:
+        for name, function in kept.items():
+            setattr(dumbbell, name, function)
+    equal(told[:2], [f"insmod {__file__} classic_queue_us=0", {"rtt_virt_us": 0}])
 
 
 # Planner

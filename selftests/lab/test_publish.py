@@ -24,6 +24,7 @@ import pages     # noqa: E402
 import publish   # noqa: E402
 import published as tables  # noqa: E402
 import runs      # noqa: E402
+import scenario  # noqa: E402
 import store     # noqa: E402
 import svg       # noqa: E402
 from ktap import expect_equal as equal, test  # noqa: E402
@@ -82,6 +83,15 @@ def publish_writes_tables_and_pages_of_them():
     os.remove(os.path.join(made, "html", "index.html"))
     publish.write(os.path.join(WORK, "nothing"), made)
     equal(publish.problems(made), [])
+
+
+@test
+def cells_have_the_name_of_a_variant_as_its_congestion_control():
+    with Made() as made:
+        made.run(scenario.Experiment("fig8", l4s_cc="prague-rtt0").jobs(["dualpi2"], "A5-B5-cubic")[0], meta={
+            "made_of": MADE_OF, "dirty": False, "sightings_sha256": "e" * 64, "wall_seconds": 1, "tc": ""})
+        rows = list(publish.cell_rows(made.cells()[0].one, "prague-rtt0"))
+    equal([row.get("cc") for row in rows], [None, "prague-rtt0", "cubic"])
 
 
 @test

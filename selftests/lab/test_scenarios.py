@@ -5,6 +5,7 @@
 """
 
 import os
+import re
 import sys
 import tempfile
 
@@ -13,7 +14,9 @@ sys.path.insert(1, os.path.join(HERE, "..", "lib"))
 
 from mock_machine import SMOKE, WORK, Place, holds, main  # noqa: E402
 
+import runs  # noqa: E402
 import scenario  # noqa: E402
+import store  # noqa: E402
 from ktap import expect_equal as equal, test  # noqa: E402
 
 
@@ -191,6 +194,72 @@ def run_with_another_l4s_sender_says_so_in_what_repeats_it():
     code, _, err = place.lab(*SMOKE, "--l4s", "vegas")
     equal(code, 2)
     holds(err, "vegas", "prague")
+
+
+@test
+def scenario_variant_takes_the_l4s_senders_place_by_name():
+    for name, given in (("dctcp-unpaced", {"cc": "dctcp", "pacing": False}),
+                        ("prague-rtt0", {"cc": "prague", "parameters": {"rtt_virt_us": 0}}),
+                        ("prague-late-cut", {"cc": "prague", "parameters": {"late_cut": True}})):
+        job, = scenario.Experiment("fig8", l4s_cc=name).jobs(["dualpi2"], "A5-B5-cubic")
+        equal(job["groups"], [
+            {"name": "A", "kind": "tcp", "rtt_ms": 5, "count": 1, "start": 0, "stop": None, "ecn": "l4s",
+             "sender": name} | given,
+            {"name": "B", "kind": "tcp", "rtt_ms": 5, "count": 1, "start": 0, "stop": None, "cc": "cubic",
+             "ecn": "off"}], name)
+        equal(store.label(job), f"fig8/A5-B5-cubic/dualpi2/{name}/seed-1")
+        assert name in scenario.instead() and name in scenario.scalable(), name
+        # An AQM without L4S has the same run with each of them.
+        job, = scenario.Experiment("fig8", l4s_cc=name).jobs(["pie"], "A5-B5-cubic")
+        equal(job, scenario.Experiment("fig8").jobs(["pie"], "A5-B5-cubic")[0])
+
+
+@test
+def scenario_variants_set_parameters_that_the_module_has():
+    with open(os.path.join(runs.ROOT, "extra", "prague", "tcp_prague.c"), encoding="utf-8") as file:
+        there = set(re.findall(r"^module_param(?:_cb)?\((\w+),.*0644\);", file.read(), re.M))
+    assert "rtt_virt_us" in there, there
+    wanted = {name for sender in scenario.senders().values() for name in sender.get("parameters", {})}
+    assert wanted and wanted <= there, wanted
+
+
+@test
+def run_of_a_variant_has_its_name_in_path_and_command():
+    place = Place()
+    for name in ("dctcp-unpaced", "prague-rtt0"):
+        equal(place.lab(*SMOKE, "--case", "two-rtts-reno", "--l4s", name)[0], 0)
+    found = {run.sender: run.meta for run in place.store.runs()}
+    equal(sorted(found), ["dctcp-unpaced", "prague-rtt0"])
+    for name, meta in found.items():
+        holds(meta["command"], f"--l4s {name}")
+    equal(["prague" in found[name]["made_of"] for name in sorted(found)], [False, True])
+
+
+@test
+def scenario_variant_in_error_is_rejected():
+    def with_(cc, more):
+        return refusal(senders=GOOD_SENDERS.replace("cubic", cc) + more + "\n")
+    for cc in ("dctcp", "cubic", "reno"):
+        equal(with_(cc, "pacing = false"), "", cc)
+    for cc in ("prague", "bbr", "udp_prague"):
+        holds(with_(cc, "pacing = false"), f"x.toml: c: group A: {cc} paces by itself")
+    holds(with_("cubic", "pacing = true"), "senders.toml: s: pacing = True should be false")
+    equal(with_("prague", "parameters = { rtt_virt_us = 0 }"), "")
+    holds(with_("dctcp", "parameters = { shift_g = 4 }"), "group A: parameters of dctcp; only prague")
+    for wrong in ("{}", '{ late_cut = "Y" }', "{ rtt_virt_us = 0.5 }", "3"):
+        holds(with_("prague", f"parameters = {wrong}"), "senders.toml: s: parameters = ", "whole numbers")
+    # One module has one set of parameters.
+    two = GOOD + '[[case.group]]\nname = "B"\nsender = "t"\nrtt_ms = 5\n'
+    for mine, other, same in (("parameters = { rtt_virt_us = 0 }", "", False),
+                              ("parameters = { rtt_virt_us = 0 }", "parameters = { late_cut = true }", False),
+                              ("parameters = { rtt_virt_us = 0 }", "parameters = { rtt_virt_us = 0 }", True),
+                              ("", "", True)):
+        said = refusal(two, senders=f'l4s_cc = "dctcp"\n[s]\ncc = "prague"\necn = "l4s"\n{mine}\n'
+                                    f'[t]\ncc = "prague"\necn = "l4s"\n{other}\n')
+        if same:
+            equal(said, "")
+        else:
+            holds(said, "x.toml: c: groups A and B want different parameters of the module tcp_prague", "'rtt_virt_us'")
 
 
 @test

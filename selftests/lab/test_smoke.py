@@ -181,6 +181,19 @@ def a_link_that_slows_down_is_seen_to():
     for name in found:
         with open(os.path.join(made()[name][0], "seconds.csv"), encoding="ascii") as file:
             rows = [line.split(",") for line in list(file)[1:]]
+@test_of_all_runs
+def a_sender_without_pacing_has_bursts():
+    paced, unpaced = (made()[case, "dualpi2"][1].of("A", "delay_ms", "p99") for case in ("two-flows", "dctcp-unpaced"))
+    assert unpaced > 1.15 * paced, f"P99 {unpaced} ms without pacing, {paced} ms with it"
+
+
+@test_of_all_runs
+def a_parameter_of_prague_has_its_effect():
+    """Without RTT independence a flow of 10 ms gains on CUBIC."""
+    with_, without = (made()[case, "dualpi2"][1].rate_ratio() for case in ("prague", "prague-rtt0"))
+    assert without > 1.5 * with_, f"rate A : B {without} without RTT independence, {with_} with it"
+
+
         mbit = {int(row[0]): float(row[3]) for row in rows if row[1] == "all"}
         # How soon the senders use all of it again is theirs and the AQM's.
         assert mbit[8] > 35 and mbit[12] < 10.1 and max(mbit[s] for s in range(16, 20)) > 35, f"{name}: {mbit}"
