@@ -10,7 +10,7 @@ network namespace agg between snd and rtr.
 
 A job (job.py) is a JSON file (--job); the options --rate, --rtt, --aqm and --flow are a shorthand for a job of one L4S
 and one Classic class of flows. This is the half that runs in the machine; measure.py evaluates what it left (run.json,
-sightings, web.csv), and neither knows the qdisc from inside.
+sightings, web.csv, tcp.csv), and neither knows the qdisc from inside.
 """
 
 import argparse
@@ -362,7 +362,7 @@ def sleep_until(seconds):
 
 
 def measure(job, flows, delaymeter, tc, udp_prague):
-    """Run the flows; returns what run.json needs, leaves sightings and web.csv in SCRATCH."""
+    """Run the flows; returns what run.json needs, leaves sightings, web.csv and tcp.csv in SCRATCH."""
     given = f"{SCRATCH}/flows.json"
     if uses_udp_prague(job) and not udp_prague:
         fail("the job wants udp_prague; see --udp-prague")
@@ -433,7 +433,7 @@ def main():
     result = {"job": job, "kernel": os.uname().release, "tc": command, "flows": flows}
     result |= measure(job, flows, args.delaymeter, args.tc, args.udp_prague)
     os.makedirs(args.out, exist_ok=True)
-    for name in ("sightings", "web.csv"):
+    for name in ("sightings", "web.csv", "tcp.csv"):
         if os.path.exists(f"{SCRATCH}/{name}"):
             shutil.copyfile(f"{SCRATCH}/{name}", os.path.join(args.out, name))
     with open(os.path.join(args.out, "run.json"), "w", encoding="utf-8") as file:

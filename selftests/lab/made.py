@@ -8,6 +8,7 @@ import os
 import tempfile
 
 import judge
+import measure
 import numpy as np
 import results
 import scenario
@@ -39,7 +40,8 @@ def figures(job, given=None):
                                                                        max=own.get("max", own["p99"])),
             "mbit": spread(own["mbit"]), "mark_pct": spread(own["mark"]), "drop_pct": spread(own["drop"]),
             "mbit_per_flow": own["flow_mbit"],
-            "window_bytes": own["flow_mbit"] * 125 * (own["mean"] + group["rtt_ms"])}
+            "window_bytes": own["flow_mbit"] * 125 * (own["mean"] + group["rtt_ms"]),
+            **{key: own.get(key) for key in measure.TCP_FIGURES}}
     whole = {"utilization_pct": spread(99.9), "delay_ms": spread(5.0)}
     if "util" in given.get("all", {}):
         whole["utilization_pct"] = spread(given["all"]["util"])

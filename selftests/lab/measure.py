@@ -4,7 +4,8 @@
 
 The numbers are those of the DualPI2 paper's appendix B: the delay of each packet at its departure from the queue; rates
 on the wire (with Ethernet headers), marks and drops as samples of one second. All of it is made of sightings of
-packets; what a qdisc says of its delays itself is put beside them, and nothing else of it.
+packets; what a qdisc says of its delays itself is put beside them, and nothing else of it. Smoothed RTT, window and
+goodput are those of the senders' TCP (tcp.csv).
 
 usage: measure.py reduce [--keep-raw] DIRECTORY...   leave summary.json, seconds.csv and histogram.csv there
        measure.py DIRECTORY...                       print a line on a run with the classes l and c
@@ -36,6 +37,8 @@ SAMPLE_LEVELS = {"p1": 1, "p25": 25, "p75": 75, "p99": 99}
 TOGETHER_NS = 10_000
 # Buckets are linear within an octave: at most 1/128 wide, and exact below 128 ns.
 BUCKETS_BITS = 7
+# Of a group's TCP flows: smoothed RTT and window, means over the flows; bytes acknowledged of all of them together.
+TCP_FIGURES = ("srtt_ms", "cwnd_packets", "goodput_mbit")
 # What tc prints of a queue's delays, and what that is called here.
 TC_LEVELS = {"p50": "p50-ns", "p90": "p90-ns", "p99": "p99-ns", "p99_9": "p999-ns"}
 
@@ -187,11 +190,30 @@ def aggregates(arrived_ns):
             "apart_ms": describe(np.diff(times[first]) / 1e6, levels)}
 
 
+def tcp_seconds(job, samples):
+    """TCP_FIGURES of each group in the seconds measured, {group: {second, from 0 on: (value, value, value)}}.
+
+    samples: rows of tcp.csv (second, group, source, smoothed RTT in us, window in packets, bytes acknowledged) in order
+    of time. A sample is of the second that ends with it.
+    """
+    acked, found = {}, {}
+    for at, group, source, rtt_us, cwnd, total in samples:
+        second = math.ceil(float(at)) - 1 - job["warmup"]
+        new = int(total) - acked.get(source, 0)
+        acked[source] = int(total)
+        if 0 <= second < job["seconds"]:
+            found.setdefault(group, {}).setdefault(second, []).append((int(rtt_us) / 1e3, int(cwnd), new * 8 / 1e6))
+    return {group: {second: (*np.mean(rows, axis=0)[:2].tolist(), sum(row[2] for row in rows))
+                    for second, rows in seconds.items()} for group, seconds in found.items()}
+
+
 class Run:
     """The packets of one run that left, or were lost, in the seconds measured; times in ns since these began."""
 
-    def __init__(self, run, came, went, lost):
+    def __init__(self, run, came, went, lost, samples=()):
+        """samples: rows of tcp.csv."""
         self.job = run["job"]
+        self.tcp = tcp_seconds(self.job, samples)
         self.begin = run["start_ns"] + round(self.job["warmup"] * 1e9)
         self.seconds = self.job["seconds"]
         arrived = np.concatenate((came, lost))
@@ -217,6 +239,22 @@ class Run:
         """Second measured, from 0 on, of absolute times that are during() them."""
         return ((ns - np.uint64(self.begin)) // np.uint64(10**9)).astype(np.int64)
 
+    def active(self, groups):
+        """Whether one of these groups sends during all of a second, for each second measured."""
+        times = self.job["warmup"] + np.arange(self.seconds)
+        return np.any([(times >= g["start"]) & (times + 1 <= (np.inf if g["stop"] is None else g["stop"]))
+                       for g in groups], axis=0)
+
+    def tcp_figures(self, group):
+        """Means of TCP_FIGURES of a group over the seconds in which it is active; None for each without a sample."""
+        seconds = np.flatnonzero(self.active([group]))
+        rows = [row for n, row in self.tcp.get(group["name"], {}).items() if n in seconds]
+        if not rows:
+            return dict.fromkeys(TCP_FIGURES)
+        srtt_ms, cwnd, mbit = np.sum(rows, axis=0).tolist()
+        # In a second without a sample nothing was acknowledged.
+        return dict(zip(TCP_FIGURES, (srtt_ms / len(rows), cwnd / len(rows), mbit / len(seconds)), strict=True))
+
     def part(self, name, numbers):
         """Figures of the groups with these numbers, from 1 on, together: (summary, rows of seconds.csv, delays)."""
         groups = [self.job["groups"][n - 1] for n in numbers]
@@ -231,9 +269,7 @@ class Run:
         able, marked = count(second, self.able[mine]), count(second, self.marked[mine])
         mbit = count(second, self.bytes[mine]) * 8 / 1e6
 
-        times = self.job["warmup"] + np.arange(self.seconds)
-        active = np.any([(times >= g["start"]) & (times + 1 <= (np.inf if g["stop"] is None else g["stop"]))
-                         for g in groups], axis=0)
+        active = self.active(groups)
         sent = active & (packets > 0)
         offered = active & (packets + dropped > 0)
         summary = {
@@ -253,8 +289,9 @@ class Run:
             there = ordered[start:end]
             levels = [f"{x:.6f}" for x in (there.mean(), percentile(there, 50), percentile(there, 99))] \
                 if len(there) else ["", "", ""]
-            rows.append([f"{times[n]:g}", name, packets[n], f"{mbit[n]:.6f}", *levels,
-                         int(marked[n]), int(able[n]), dropped[n]])
+            tcp = [f"{x:.6f}" for x in self.tcp.get(name, {}).get(n, ())] or [""] * len(TCP_FIGURES)
+            rows.append([f"{self.job['warmup'] + n:g}", name, packets[n], f"{mbit[n]:.6f}", *levels,
+                         int(marked[n]), int(able[n]), dropped[n], *tcp])
         return summary, rows, delay
 
     def flows(self):
@@ -286,6 +323,7 @@ class Run:
             own["window_bytes"] = own["mbit_per_flow"] * 1e6 / 8 * (own["delay_ms"]["mean"] + group["rtt_ms"]) / 1e3 \
                 if own["packets"] else None
             own["jain"] = jain(rates)
+            own |= self.tcp_figures(group)
             if group.get("aggregate_ms"):
                 mine = self.arrived["saddr"] >> 8 & 0xff == number
                 own["aggregates"] = aggregates(self.arrived["ns"][mine])
@@ -314,6 +352,15 @@ def load(directory):
     if not len(data):
         sys.exit(f"measure: no packet was seen in {directory}; look at its log")
     return run, *pair(data)
+
+
+def tcp_samples(directory):
+    """Rows of a run's tcp.csv; none of a run without."""
+    path = os.path.join(directory, "tcp.csv")
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="ascii") as file:
+        return list(csv.reader(file))[1:]
 
 
 def evaluate(directory):
@@ -364,17 +411,19 @@ def write_rows(path, head, rows):
 def reduce(directory, keep_raw=False):
     """Leave summary.json, seconds.csv and histogram.csv in a run's directory, and the raw data only if said."""
     run, came, went, lost = load(directory)
-    summary, seconds, buckets = Run(run, came, went, lost).figures()
+    summary, seconds, buckets = Run(run, came, went, lost, tcp_samples(directory)).figures()
     summary["own"] = beside_own(run, came, went)
     write_rows(os.path.join(directory, "seconds.csv"),
                ("second", "group", "packets", "mbit", "delay_mean_ms", "delay_p50_ms", "delay_p99_ms", "marked",
-                "ecn_packets", "dropped"), seconds)
+                "ecn_packets", "dropped", *TCP_FIGURES), seconds)
     write_rows(os.path.join(directory, "histogram.csv"), ("group", "delay_us_from", "delay_us_to", "packets"),
                ((group, f"{low / 1e3:.3f}", f"{high / 1e3:.3f}", n) for group, low, high, n in buckets))
     with open(os.path.join(directory, "summary.json"), "w", encoding="utf-8") as file:
         json.dump(summary, file, indent=1)
     if not keep_raw:
-        os.remove(os.path.join(directory, "sightings"))
+        for name in ("sightings", "tcp.csv"):
+            if os.path.exists(os.path.join(directory, name)):
+                os.remove(os.path.join(directory, name))
 
 
 def main():

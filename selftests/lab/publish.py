@@ -24,7 +24,8 @@ KEY = ("experiment", "case", "aqm", "sender", "seed", "group")
 LEVELS = ("mean", "p1", "p25", "p50", "p75", "p90", "p99", "p99_9", "max")
 # Of the row of the group "all", the figures and what the whole run was made of; of the others, the group.
 CELLS = (*KEY, "class", "cc", "flows", "rtt_ms", "packets", "mbit", "mbit_per_flow", *(f"delay_{x}_ms" for x in LEVELS),
-         "mark_pct", "drop_pct", "window_bytes", "jain", "util_mean", "util_p1", "rate_mbit", "warmup_s", "seconds",
+         "mark_pct", "drop_pct", "window_bytes", "jain", "srtt_ms", "cwnd_packets", "goodput_mbit", "util_mean",
+         "util_p1", "rate_mbit", "warmup_s", "seconds",
          "module", "method", "kernel", "commit", "sightings_sha256", "job", "wall_s", "tc_line", "counters")
 # Of the many counters of `tc -s`, those that say what an AQM did.
 COUNTERS = {"sent", "drops", "dropped", "dropped-limit", "dropped-aqm", "dropped-overload", "ecn-mark",
@@ -59,7 +60,8 @@ def figures(part):
     """The columns of CELLS that measure.py gives of a group or of all."""
     found = {f"delay_{level}_ms": part.get("delay_ms", {}).get(level) for level in LEVELS}
     found |= {key: part.get(key, {}).get("mean") for key in ("mbit", "mark_pct", "drop_pct")}
-    return found | {key: part.get(key) for key in ("packets", "mbit_per_flow", "window_bytes", "jain")}
+    return found | {key: part.get(key) for key in ("packets", "mbit_per_flow", "window_bytes", "jain", "srtt_ms",
+                                                   "cwnd_packets", "goodput_mbit")}
 
 
 def counters(before, after, name=""):

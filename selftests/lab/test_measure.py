@@ -11,8 +11,10 @@ import contextlib
 import csv
 import json
 import os
+import socket
 import sys
 import tempfile
+import time
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
@@ -229,6 +231,33 @@ def flows_are_compared_by_jain_and_window():
     equal(measure.jain([0, 0]), None)
 
 
+# (second, group, source, smoothed RTT in us, packets, bytes): as in tcp.csv, of a run of 1 s of warm-up and 2 s.
+SAMPLES = [("1.000000", "A", "10.8.1.1", "5000", "9", "1000"), ("1.000000", "A", "10.8.1.2", "5000", "9", "500"),
+           ("2.000000", "A", "10.8.1.1", "6000", "10", "126000"), ("2.000000", "A", "10.8.1.2", "8000", "20", "500"),
+           ("3.000000", "A", "10.8.1.1", "9000", "40", "126000"),
+           ("3.000000", "A", "10.8.1.2", "11000", "50", "250500"), ("2.500000", "B", "10.8.2.1", "1000", "3", "125000")]
+
+
+@test
+def tcp_figures_are_means_over_flows_and_of_bytes_acknowledged_the_sum():
+    a_job = job(group("A", count=2), group("B", stop=2.5), group("U", kind="udp"))
+    equal(measure.tcp_seconds(a_job, SAMPLES),
+          {"A": {0: (7.0, 15.0, 1.0), 1: (10.0, 45.0, 2.0)}, "B": {1: (1.0, 3.0, 1.0)}})
+    run = measure.Run({"job": a_job, "start_ns": BEGIN_NS}, *measure.pair(sightings([one(S + 1, 1)])), SAMPLES)
+    summary, rows, _ = run.figures()
+    found = {name: [own[key] for key in measure.TCP_FIGURES] for name, own in summary["groups"].items()}
+    # B is active in the first second only, and has no sample of it.
+    equal(found, {"A": [8.5, 30.0, 1.5], "B": [None] * 3, "U": [None] * 3})
+    equal([(row[0], row[1], *row[10:]) for row in rows if row[1] in "AB"], [
+        ("1", "A", "7.000000", "15.000000", "1.000000"), ("2", "A", "10.000000", "45.000000", "2.000000"),
+        ("1", "B", "", "", ""), ("2", "B", "1.000000", "3.000000", "1.000000")])
+    # A second without a sample is one without goodput; one after the end is none.
+    late = [row for row in SAMPLES if row[0] != "2.000000"] + [("4.000000", "A", "10.8.1.1", "1", "1", "999999")]
+    run = measure.Run({"job": a_job, "start_ns": BEGIN_NS}, *measure.pair(sightings([one(S + 1, 1)])), late)
+    equal(list(run.tcp["A"]), [1])
+    equal(run.tcp_figures(a_job["groups"][0]), {"srtt_ms": 10.0, "cwnd_packets": 45.0, "goodput_mbit": 1.5})
+
+
 @test
 def histogram_buckets_are_exact_at_first_then_within_one_per_cent():
     equal(measure.histogram(np.array([0, 127, 127, 255, 257, 1_000_000])),
@@ -252,22 +281,33 @@ def run_directory(a_job, packets):
 @test
 def reduce_leaves_the_kept_results_and_removes_the_raw_ones():
     with run_directory(job(group("A")), [one(S + 1, 1500)]) as path:
+        with open(f"{path}/tcp.csv", "w", encoding="ascii") as file:
+            csv.writer(file).writerows([["head"], *SAMPLES[::2]])
         measure.reduce(path, keep_raw=True)
-        equal(sorted(os.listdir(path)), ["histogram.csv", "run.json", "seconds.csv", "sightings", "summary.json"])
+        equal(sorted(os.listdir(path)), ["histogram.csv", "run.json", "seconds.csv", "sightings", "summary.json",
+                                         "tcp.csv"])
         measure.reduce(path)
         equal(sorted(os.listdir(path)), ["histogram.csv", "run.json", "seconds.csv", "summary.json"])
         with open(f"{path}/seconds.csv", encoding="ascii") as file:
             rows = list(csv.DictReader(file))
         equal(rows[2], {"second": "1", "group": "A", "packets": "1", "mbit": "0.008000", "delay_mean_ms": "0.001500",
                         "delay_p50_ms": "0.001500", "delay_p99_ms": "0.001500", "marked": "0", "ecn_packets": "0",
-                        "dropped": "0"})
+                        "dropped": "0", "srtt_ms": "6.000000", "cwnd_packets": "10.000000", "goodput_mbit": "1.000000"})
         equal(rows[3]["delay_mean_ms"], "")
         with open(f"{path}/histogram.csv", encoding="ascii") as file:
             equal(file.read().split(), ["group,delay_us_from,delay_us_to,packets", "all,1.496,1.504,1",
                                         "A,1.496,1.504,1"])
         with open(f"{path}/summary.json", encoding="utf-8") as file:
             kept = json.load(file)
-            equal((kept["format"], kept["own"]), (1, {}))
+            equal((kept["format"], kept["own"], kept["groups"]["A"]["srtt_ms"]), (1, {}, 7.5))
+
+
+@test
+def reduce_of_a_run_without_tcp_leaves_its_figures_empty():
+    with run_directory(job(group("U", kind="udp", ecn="ect1")), [one(S + 1, 1500)]) as path:
+        measure.reduce(path)
+        with open(f"{path}/seconds.csv", encoding="ascii") as file:
+            equal({row[key] for row in csv.DictReader(file) for key in measure.TCP_FIGURES}, {""})
 
 
 @test
@@ -427,6 +467,38 @@ def pareto_sizes_are_bounded_and_follow_the_law():
     # P(X > x) = ((x/least)^-0.9 - 1000^-0.9) / (1 - 1000^-0.9): at x = 10000 12.41 %.
     share = np.mean([traffic.pareto((n + 0.5) / 10_000, 0.9, 1000, 1_000_000) > 10_000 for n in range(10_000)])
     assert abs(share - 0.1241) < 0.0002, share
+
+
+@test
+def tcp_info_is_kept_of_a_flow_that_runs_and_when_it_stops():
+    flow = {"group": "A", "src": "10.8.1.1", "stop": 4.5}
+    made = traffic.Traffic(job(group("A")))
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as sock:
+        peer, _ = server.accept()
+        made.sampled[sock] = flow
+        sock.send(bytes(5000))
+        end = time.monotonic() + 60
+        while not made.samples or made.samples[-1][5] <= 5000:
+            assert time.monotonic() < end, made.samples
+            made.sample_all(1)
+        at, name, source, rtt_us, cwnd, acked = made.samples[-1]
+        # With that of the SYN.
+        equal((at, name, source, acked), ("1.000000", "A", "10.8.1.1", 5001))
+        assert 0 < rtt_us < 60_000_000 and 1 < cwnd < 1000, made.samples
+        # Once a second until the end, at 3 s.
+        equal({when for when, *_ in made.due}, {2})
+        made.due.clear()
+        made.sample_all(3)
+        equal(made.due, [])
+        made.cut(sock)
+        equal((made.samples[-1][0], made.sampled), ("4.500000", {}))
+        peer.close()
+    # One that is not connected yet has none.
+    made.samples.clear()
+    with socket.socket() as sock:
+        made.sampled[sock] = flow
+        made.sample_all(3)
+    equal(made.samples, [])
 
 
 @test

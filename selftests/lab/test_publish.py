@@ -37,7 +37,7 @@ def published(change=None, bench=None, made=None, of=slice(2), replace=False):
     with Made() as kept:
         for planned, mean, extra in zip(campaign.Campaign(made).planned[of], (0.5, 3.0) * 2,
                                         ({}, change or {}, {}, {})):
-            kept.run(planned.job, {"A": {"mean": mean}}, coupled=3, meta={
+            kept.run(planned.job, {"A": {"mean": mean, "srtt_ms": 9.5, "goodput_mbit": 7.0}}, coupled=3, meta={
                 "made_of": MADE_OF | {"job": planned.job} | extra, "wall_seconds": 30, "commit": "d" * 40,
                 "dirty": False, "tc": "tc qdisc add x", "command": "scripts/lab.sh run x",
                 "sightings_sha256": "e" * 64})
@@ -62,6 +62,8 @@ def publish_writes_tables_and_pages_of_them():
     one = next(r for r in rows if (r["sender"], r["group"]) == ("prague", "A"))
     equal((one["delay_mean_ms"], one["delay_p99_ms"], one["class"], one["cc"], one["rtt_ms"]),
           ("0.5", "1", "l4s", "prague", "5"))
+    equal([[r[key] for key in ("srtt_ms", "cwnd_packets", "goodput_mbit")] for r in rows[:3]],
+          [["", "", ""], ["9.5", "", "7"], ["", "", ""]])
     equal([r["verdict"] for r in tables.read_csv(os.path.join(made, "claims.csv"))], ["reproduced", "contradicted"])
     manifest = store.read_json(os.path.join(made, "manifest.json"))
     equal([(s["planned"], s["done"], s["failed"], s["wall_minutes"]) for s in manifest["steps"]],

@@ -149,6 +149,28 @@ def packets_have_the_value_of_their_class_and_the_queue_reads_it():
     assert result.figure("all", "utilization_pct") > 90, result.figure("all", "utilization_pct")
 
 
+@test
+def tcp_info_fits_what_was_seen_of_the_packets():
+    """Smoothed RTT against base RTT and delay, goodput against the rate, without headers."""
+    seen = 0
+    for name, (_, result) in made().items():
+        for group in result.groups("tcp"):
+            own, where = result.summary["groups"][group["name"]], f"{name}, {group['name']}"
+            # An ACK in a burst of others, or of an aggregate, comes later than its packet left.
+            share = own["srtt_ms"] / (group["rtt_ms"] + own["delay_ms"]["mean"])
+            assert 0.95 < share < 1.4, f"{where}: smoothed RTT {own['srtt_ms']} ms, {share} of what was seen"
+            # 1448 bytes of 1514, and less with the options of Accurate ECN.
+            share = own["goodput_mbit"] / own["mbit"]["mean"]
+            assert 0.945 < share < 0.96, f"{where}: goodput {own['goodput_mbit']} Mbit/s, {share} of what was seen"
+            seconds = result.seconds(group["name"], "cwnd_packets")
+            assert len(seconds) >= own["active_seconds"] and own["cwnd_packets"] >= 1, f"{where}: {seconds}"
+            seen += 1
+    assert seen >= 2 * len(SHORT_RUNS["two-flows"]), seen
+    own = made()["two-flows", "dualpi2"][1].summary["groups"]["A"]
+    window = own["mbit_per_flow"] * 1e3 / 8 * own["srtt_ms"] / 1514
+    assert abs(own["cwnd_packets"] / window - 1) < 0.1, f"{own['cwnd_packets']} packets, {window} by rate and RTT"
+
+
 @test_of_all_runs
 def prague_is_an_l4s_sender_by_itself():
     path, result = made()["prague", "dualpi2"]
@@ -157,6 +179,19 @@ def prague_is_an_l4s_sender_by_itself():
     assert prague["packets"] > 10000 and prague["marked"] > 100, prague
     assert result.of("A", "delay_ms") < 0.5 and result.figure("all", "utilization_pct") > 99, prague
     assert 0.4 < result.of("A", "mbit") / result.of("B", "mbit") < 2.5, result.of("A", "mbit")
+
+
+@test_of_all_runs
+def a_sender_without_pacing_has_bursts():
+    paced, unpaced = (made()[case, "dualpi2"][1].of("A", "delay_ms", "p99") for case in ("two-flows", "dctcp-unpaced"))
+    assert unpaced > 1.15 * paced, f"P99 {unpaced} ms without pacing, {paced} ms with it"
+
+
+@test_of_all_runs
+def a_parameter_of_prague_has_its_effect():
+    """Without RTT independence a flow of 10 ms gains on CUBIC."""
+    with_, without = (made()[case, "dualpi2"][1].rate_ratio() for case in ("prague", "prague-rtt0"))
+    assert without > 1.5 * with_, f"rate A : B {without} without RTT independence, {with_} with it"
 
 
 @test_of_all_runs
@@ -181,19 +216,6 @@ def a_link_that_slows_down_is_seen_to():
     for name in found:
         with open(os.path.join(made()[name][0], "seconds.csv"), encoding="ascii") as file:
             rows = [line.split(",") for line in list(file)[1:]]
-@test_of_all_runs
-def a_sender_without_pacing_has_bursts():
-    paced, unpaced = (made()[case, "dualpi2"][1].of("A", "delay_ms", "p99") for case in ("two-flows", "dctcp-unpaced"))
-    assert unpaced > 1.15 * paced, f"P99 {unpaced} ms without pacing, {paced} ms with it"
-
-
-@test_of_all_runs
-def a_parameter_of_prague_has_its_effect():
-    """Without RTT independence a flow of 10 ms gains on CUBIC."""
-    with_, without = (made()[case, "dualpi2"][1].rate_ratio() for case in ("prague", "prague-rtt0"))
-    assert without > 1.5 * with_, f"rate A : B {without} without RTT independence, {with_} with it"
-
-
         mbit = {int(row[0]): float(row[3]) for row in rows if row[1] == "all"}
         # How soon the senders use all of it again is theirs and the AQM's.
         assert mbit[8] > 35 and mbit[12] < 10.1 and max(mbit[s] for s in range(16, 20)) > 35, f"{name}: {mbit}"

@@ -7,8 +7,8 @@ ECN of TCP come from the routes, pacing from fq; here data is only offered (TCP,
 rate (UDP) or asked for object by object (web). No control connection crosses the link, which an overloaded one would
 break.
 
-It measures nothing but the completion times of web objects: from connect() until
-the receiver has all the data and its end.
+It measures the completion times of web objects, from connect() until the receiver has all the data and its end, and
+reads TCP_INFO of each other TCP flow once a second. Packets are measured by delaymeter.
 """
 
 import csv
@@ -38,6 +38,8 @@ TOS = {"not-ect": 0, "ect1": 1, "ect0": 2}
 # Ethernet, IPv4 and UDP headers, which fq counts and a rate of UDP does not.
 UDP_HEADERS_BYTES = 14 + 20 + 8
 UDP_PRAGUE_PAYLOAD = 1472  # of a packet of udp_prague, at most: as long as one of TCP
+# Of struct tcp_info: tcpi_rtt (us, smoothed), tcpi_snd_cwnd (packets), tcpi_bytes_acked.
+TCP_INFO = struct.Struct("=68xI8xI36xQ")
 RESET = b"\x01\0\0\0\0\0\0\0"  # struct linger: on, 0 s
 SPREAD_S = 0.005  # flows of a group start within it, by the seed
 
@@ -90,6 +92,8 @@ class Traffic:
         self.sink = bytearray(1 << 20)
         self.objects = {}                   # (address, port) of the sender -> row of web.csv: what has not ended
         self.done = []                      # rows of web.csv
+        self.sampled = {}                   # socket -> flow: TCP flows that run
+        self.samples = []                   # rows of tcp.csv
         self.failed = []                    # TCP flows that ended by themselves, and why
         self.running = True
 
@@ -108,6 +112,7 @@ class Traffic:
 
     def forget(self, sock):
         """Close a socket; only its own function and what is due may do so, as its number is used again at once."""
+        self.sampled.pop(sock, None)
         if self.serve.pop(sock.fileno(), None):
             self.poll.unregister(sock.fileno())
         sock.close()
@@ -163,9 +168,11 @@ class Traffic:
             self.udp_prague(flow)
             return
         sock = self.connect(flow)
+        self.sampled[sock] = flow
 
         def more(events):
             if events & (select.EPOLLERR | select.EPOLLHUP):
+                self.sample(sock, self.now())
                 # An overloaded link may lose a flow; it gets no more, and the run goes on.
                 error = os.strerror(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
                 self.failed.append({"group": flow["group"], "src": flow["src"], "second": self.now(), "error": error})
@@ -184,8 +191,23 @@ class Traffic:
         """Stop a TCP flow now, with what it has not sent yet, if it has not failed before."""
         if sock.fileno() < 0:
             return
+        self.sample(sock, self.sampled[sock]["stop"])
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self.forget(sock)
+
+    def sample(self, sock, when):
+        """Keep what TCP says of a flow, as of this second of the run; nothing before its connection is established."""
+        rtt_us, cwnd, acked = TCP_INFO.unpack(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, TCP_INFO.size))
+        if rtt_us:
+            flow = self.sampled[sock]
+            self.samples.append((f"{when:.6f}", flow["group"], flow["src"], rtt_us, cwnd, acked))
+
+    def sample_all(self, when):
+        """Sample each TCP flow now, and once a second until the end of the run."""
+        for sock in self.sampled:
+            self.sample(sock, when)
+        if when < self.job["warmup"] + self.job["seconds"]:
+            self.at(when + 1, lambda: self.sample_all(when + 1))
 
     def udp_prague(self, flow):
         """The same over UDP, by udp_prague, which connects to its receiver and paces by itself."""
@@ -303,6 +325,7 @@ class Traffic:
         for flow in flows:
             start = flow["start"] + chance.uniform(0, SPREAD_S)
             self.at(start, lambda f=flow: getattr(self, f["kind"])(f))
+        self.at(self.job["warmup"], lambda: self.sample_all(self.job["warmup"]))
 
         def end(_):
             self.running = False
@@ -327,6 +350,12 @@ class Traffic:
                     self.serve[number](events)
 
 
+def write_rows(name, head, rows):
+    """Leave a CSV file with a header line in OUT-DIR."""
+    with open(os.path.join(sys.argv[2], name), "w", newline="", encoding="ascii") as file:
+        csv.writer(file, lineterminator="\n").writerows((head, *rows))
+
+
 def main():
     """traffic.py FLOWS-FILE OUT-DIR: says "ready", reads the start (ns, CLOCK_REALTIME), ends when stdin does."""
     with open(sys.argv[1], encoding="utf-8") as file:
@@ -339,11 +368,10 @@ def main():
         traffic.run(given["flows"], int(sys.stdin.readline()) / 1e9)
     traffic.end_programs()
     if any(flow["kind"] == "web" for flow in given["flows"]):
-        with open(os.path.join(sys.argv[2], "web.csv"), "w", newline="", encoding="ascii") as file:
-            rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(("group", "start_s", "bytes", "completion_s"))
-            for group, start, size, took in (*traffic.done, *traffic.objects.values()):
-                rows.writerow((group, f"{start:.6f}", size, "" if took is None else f"{took:.6f}"))
+        write_rows("web.csv", ("group", "start_s", "bytes", "completion_s"),
+                   [(group, f"{start:.6f}", size, "" if took is None else f"{took:.6f}")
+                    for group, start, size, took in (*traffic.done, *traffic.objects.values())])
+    write_rows("tcp.csv", ("second", "group", "src", "srtt_us", "cwnd_packets", "acked_bytes"), traffic.samples)
     print(json.dumps(traffic.failed), flush=True)
 
 
