@@ -17,7 +17,7 @@ from lib import CE, CODEPOINTS, ECT0, ECT1, NOT_ECT, Failure, expect_equal
 HEADER = lib.Header("extra/pi2/pi2_uapi.h")
 KNOBS = HEADER.attributes("TCA_PI2_")
 DEFAULTS = {"limit": 10000, "target": 20000, "tupdate": 32000, "alpha": 80, "beta": 800, "coupling": 2, "ecn": 1,
-            "signal": 0}
+            "signal": 0, "drop_enqueue": 0}
 RANDOM = HEADER.number("TC_PI2_SIGNAL_RANDOM")
 LONGEST_US = 4294967
 XSTATS, PER_CODEPOINT = (HEADER.layout(f"tc_pi2_{name}") for name in ("xstats", "codepoint"))

@@ -37,6 +37,8 @@
  * @coupling: factor k between p' and the Scalable probability
  * @signal: enum dualpi2_signal_mode
  * @ecn: ECT(0) is marked; false: dropped, as Not-ECT
+ * @drop_enqueue: decide at enqueue, before the packet is queued (figure 8); false: at
+ *	dequeue
  */
 struct pi2_config {
 	u32 limit_pkts;
@@ -47,6 +49,7 @@ struct pi2_config {
 	u8 coupling;
 	u8 signal;
 	bool ecn;
+	bool drop_enqueue;
 };
 
 /* The rate of departures is measured while the queue is at least as long as this, over
@@ -70,8 +73,9 @@ struct pi2_drain {
  * struct pi2_packet - what a verdict depends on
  * @ecn: codepoint that the packet came with
  * @ecn_is_on: see &pi2_config.ecn
- * @may_drop: another packet is queued behind this one; see struct dualpi2_packet
- * @backlog_bytes: in the queue, this packet included
+ * @may_drop: at dequeue: another packet follows, see struct dualpi2_packet; at enqueue:
+ *	true
+ * @backlog_bytes: in the queue, this packet included; at enqueue it is the last one
  * @mtu_bytes: MTU with link-layer header
  * @rnd: see struct dualpi2_packet
  */
@@ -99,6 +103,7 @@ static inline void pi2_config_init(struct pi2_config *cfg)
 		.coupling = PI2_COUPLING_DEF,
 		.signal = DUALPI2_SIGNAL_RECUR,
 		.ecn = true,
+		.drop_enqueue = false,
 	};
 }
 

@@ -27,6 +27,7 @@ enum {
 	TCA_PI2_COUPLING,		/* u8, k */
 	TCA_PI2_ECN,			/* u8, 0: drop ECT(0) instead of marking it */
 	TCA_PI2_SIGNAL,			/* u8, enum tc_pi2_signal */
+	TCA_PI2_DROP_ENQUEUE,		/* u8, 1: decide at enqueue, 0: at dequeue */
 	__TCA_PI2_MAX
 };
 #define TCA_PI2_MAX (__TCA_PI2_MAX - 1)
@@ -40,7 +41,7 @@ struct tc_pi2_codepoint {
 	__u64 arrived;
 	__u64 forwarded;
 	__u64 marked;			/* of those: set to CE here */
-	__u64 dropped_aqm;		/* at departure, by their probability */
+	__u64 dropped_aqm;		/* by their probability, at enqueue or at dequeue */
 	__u64 dropped_limit;		/* on arrival: the queue was full */
 	__u64 purged;			/* by a lower limit or a reset */
 };

@@ -33,6 +33,10 @@ static const struct option_spec pi2_options[] = {
 	PI2_HAS("noecn", OPTION_FLAG, TCA_PI2_ECN, 0, 0, "ecn"),
 	{ .word = "signal", .kind = OPTION_CHOICE, .attr = TCA_PI2_SIGNAL,
 	  .json_key = "signal", .names = pi2_signals },
+	PI2_HAS("drop_enqueue", OPTION_FLAG, TCA_PI2_DROP_ENQUEUE,
+		1, 0, "drop-enqueue"),
+	PI2_HAS("drop_dequeue", OPTION_FLAG, TCA_PI2_DROP_ENQUEUE,
+		0, 0, "drop-enqueue"),
 };
 
 static const struct option_plugin pi2_plugin = {
@@ -43,6 +47,7 @@ static const struct option_plugin pi2_plugin = {
 	"Usage: ... pi2 [ limit PACKETS ] [ target TIME ] [ tupdate TIME ]\n"
 	"               [ alpha HZ ] [ beta HZ ] [ coupling_factor NUMBER ]\n"
 	"               [ ecn | noecn ] [ signal recur | random ]\n"
+	"               [ drop_dequeue | drop_enqueue ]\n"
 	"TIME is in us unless it ends in ms or s.\n",
 };
 

@@ -19,10 +19,10 @@
  *   - steps of 2 % where the delay is above 250 ms;
  *   - gains scaled by the probability (auto-tuning): the square takes its place.
  * And what differs from that qdisc: the delay is estimated from a departure rate, but
- * of a queue below 16 KiB it is the age of its first packet if that is less; and it is
- * at dequeue, not at enqueue, that packets are marked or dropped.  One rule of PIE's is
- * kept, as the paper does not name it: there is no signal while the queue holds less
- * than two packets of full size.
+ * of a queue below 16 KiB it is the age of its first packet if that is less; and
+ * packets are marked or dropped at dequeue, unless drop_enqueue is set.  One rule of
+ * PIE's is kept, as the paper does not name it: there is no signal while the queue holds
+ * less than two packets of full size.
  *
  * There is no timer: the first dequeue after tupdate updates the PI controller, and
  * the first enqueue into an empty queue makes up for the time without packets.
@@ -50,6 +50,12 @@
 #include <qdisc/packet.h>
 #include "gso.h"
 #include <compat/compat.h>
+
+/* In &dualpi2_cb.flags.  The first one makes each packet get one decision, also if
+ * drop_enqueue changes while the packet is queued.
+ */
+#define PI2_CB_DECIDED	BIT(8)	/* enqueue has decided */
+#define PI2_CB_MARKED	BIT(9)	/* set to CE here; counted when it is forwarded */
 
 struct pi2_sched_data {
 	struct qdisc_skb_head list;
@@ -104,6 +110,48 @@ static u64 pi2_now(struct Qdisc *sch)
 	return now_ns;
 }
 
+/* The bits that the next decision may draw on. */
+static u64 pi2_decision_bits(struct pi2_sched_data *q, u64 now_ns)
+{
+	if (!q->params.random)
+		return now_ns << 32 | (u32)now_ns;
+	return (u64)prandom_u32_state(&q->rnd) << 32 |
+	       prandom_u32_state(&q->rnd);
+}
+
+/* Give a packet that is not in the list the signal that it is due.  @may_drop: see
+ * struct pi2_packet.
+ *
+ * Return: true if the packet was counted as dropped; the caller frees it.
+ */
+static bool pi2_signal(struct pi2_sched_data *q, struct sk_buff *skb,
+		       u64 now_ns, bool may_drop)
+{
+	const struct pi2_packet pkt = {
+		.ecn = dualpi2_cb(skb)->flags & DUALPI2_CB_ECN,
+		.ecn_is_on = q->config.ecn,
+		.may_drop = may_drop,
+		.backlog_bytes = q->bytes + qdisc_pkt_len(skb),
+		.mtu_bytes = q->mtu_bytes,
+		.rnd = pi2_decision_bits(q, now_ns),
+	};
+
+	switch (pi2_verdict(&q->params, &q->vars, &pkt)) {
+	case DUALPI2_PASS:
+		return false;
+	case DUALPI2_DROP_AQM:
+		pi2_account(q, skb)->dropped_aqm++;
+		q->stats.dropped_bytes += qdisc_pkt_len(skb);
+		return true;
+	default:
+		if (dualpi2_set_ce(skb))
+			dualpi2_cb(skb)->flags |= PI2_CB_MARKED;
+		else
+			q->stats.mark_failed++;
+		return false;
+	}
+}
+
 /* Queue one packet.  Returns NET_XMIT_*. */
 static int pi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns,
 			   struct sk_buff **to_free)
@@ -118,6 +166,11 @@ static int pi2_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns,
 		account->dropped_limit++;
 		q->stats.dropped_bytes += len;
 		return qdisc_drop(skb, sch, to_free);
+	}
+	if (q->config.drop_enqueue) {
+		dualpi2_cb(skb)->flags |= PI2_CB_DECIDED;
+		if (pi2_signal(q, skb, now_ns, true))
+			return qdisc_drop(skb, sch, to_free);
 	}
 	dualpi2_cb(skb)->queued_ns = now_ns;
 	__qdisc_enqueue_tail(skb, &q->list);
@@ -158,55 +211,14 @@ static struct sk_buff *pi2_pop(struct pi2_sched_data *q)
 	return skb;
 }
 
-/* The bits that the next decision may draw on. */
-static u64 pi2_decision_bits(struct pi2_sched_data *q, u64 now_ns)
-{
-	if (!q->params.random)
-		return now_ns << 32 | (u32)now_ns;
-	return (u64)prandom_u32_state(&q->rnd) << 32 |
-	       prandom_u32_state(&q->rnd);
-}
-
-/* Give a packet that was taken out of the list the signal that it is due.
- *
- * Return: true if the packet is dropped.
- */
-static bool pi2_signal(struct pi2_sched_data *q, struct sk_buff *skb,
-		       u64 now_ns, bool may_drop)
-{
-	struct tc_pi2_codepoint *account = pi2_account(q, skb);
-	const struct pi2_packet pkt = {
-		.ecn = dualpi2_cb(skb)->flags & DUALPI2_CB_ECN,
-		.ecn_is_on = q->config.ecn,
-		/* A parent is not to see its child run empty inside dequeue. */
-		.may_drop = may_drop && q->list.head,
-		.backlog_bytes = q->bytes + qdisc_pkt_len(skb),
-		.mtu_bytes = q->mtu_bytes,
-		.rnd = pi2_decision_bits(q, now_ns),
-	};
-
-	switch (pi2_verdict(&q->params, &q->vars, &pkt)) {
-	case DUALPI2_PASS:
-		return false;
-	case DUALPI2_DROP_AQM:
-		account->dropped_aqm++;
-		q->stats.dropped_bytes += qdisc_pkt_len(skb);
-		return true;
-	default:
-		if (dualpi2_set_ce(skb))
-			account->marked++;
-		else
-			q->stats.mark_failed++;
-		return false;
-	}
-}
-
 static struct sk_buff *pi2_dequeue(struct Qdisc *sch)
 {
 	struct pi2_sched_data *q = qdisc_priv(sch);
 	unsigned int dropped = 0, dropped_bytes = 0;
+	struct tc_pi2_codepoint *account;
 	struct sk_buff *skb;
 	u64 now_ns, delay_ns;
+	bool may_drop;
 
 	/* Parents of older kernels do not ask for what they peeked at. */
 	if (unlikely(skb_peek(&sch->gso_skb)))
@@ -220,8 +232,11 @@ static struct sk_buff *pi2_dequeue(struct Qdisc *sch)
 	for (;;) {
 		skb = pi2_pop(q);
 		delay_ns = now_ns - dualpi2_cb(skb)->queued_ns;
-		if (!pi2_signal(q, skb, now_ns,
-				dropped < DUALPI2_DROPS_PER_DEQUEUE))
+		if (dualpi2_cb(skb)->flags & PI2_CB_DECIDED)
+			break;
+		/* A parent is not to see its child run empty inside dequeue. */
+		may_drop = q->list.head && dropped < DUALPI2_DROPS_PER_DEQUEUE;
+		if (!pi2_signal(q, skb, now_ns, may_drop))
 			break;
 		dropped++;
 		dropped_bytes += qdisc_pkt_len(skb);
@@ -237,7 +252,9 @@ static struct sk_buff *pi2_dequeue(struct Qdisc *sch)
 		qdisc_tree_reduce_backlog(sch, dropped, dropped_bytes);
 	pi2_drain_sent(&q->drain, q->bytes, qdisc_pkt_len(skb), now_ns);
 	dualpi2_backlog_dec(sch, skb);
-	pi2_account(q, skb)->forwarded++;
+	account = pi2_account(q, skb);
+	account->forwarded++;
+	account->marked += !!(dualpi2_cb(skb)->flags & PI2_CB_MARKED);
 	q->stats.forwarded_bytes += qdisc_pkt_len(skb);
 	q->stats.delay_sum_ns += delay_ns;
 	q->stats.delay_max_ns = max(q->stats.delay_max_ns, delay_ns);
@@ -273,6 +290,9 @@ static const struct dualpi2_attr_spec pi2_knobs[TCA_PI2_MAX + 1] = {
 	[TCA_PI2_SIGNAL] =
 		PI2_KNOB(signal, 0, TC_PI2_SIGNAL_MAX,
 			 "signal", "0 (recur) or 1 (random)"),
+	[TCA_PI2_DROP_ENQUEUE] =
+		PI2_KNOB(drop_enqueue, 0, 1, "drop_enqueue",
+			 "0 (drop_dequeue) or 1 (drop_enqueue)"),
 };
 
 static const struct dualpi2_attr_table pi2_options = {

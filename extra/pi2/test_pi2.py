@@ -224,15 +224,92 @@ def drops_of_one_dequeue_are_at_most_64():
         expect_between(n["forwarded"], (waiting - low) // 65, waiting // 65 + low + 1, "forwarded")
 
 
+# drop_enqueue
+
+PILE = 300
+
+
+def pile(net, *more, **streams):
+    """Start so many packets of each codepoint, and more streams; at 100 kbit/s they wait."""
+    first = [Stream(name, ecn=ecn, pps=2000, size=200, count=PILE) for name, ecn in streams.items()]
+    load = net.start(30, *first, *more)
+    time.sleep(1)
+    return load
+
+
+@test()
+def drop_enqueue_decides_on_arrival():
+    """No signal for the first ones, which came with p' = 0, and all for those that come while it is 1."""
+    second = [Stream(name, ecn=ECN_OF[name], pps=2000, size=200, count=PILE, start=2) for name in CODEPOINTS]
+    with Net() as net, Pi2(net, rate=100e3, coupling=1, drop_enqueue=1, **CALM) as q:
+        load = pile(net, *second, first=ECT0)
+        q.set(**AT_CAP)
+        time.sleep(0.1)
+        before = q.stats()
+        expect(before["packets"] > PILE / 2 and before["p"] > 0.999, f"packets wait, p' is 1: {before}")
+        time.sleep(1.2)
+        n = new(q.stats(), before)
+        # Before any of them could leave.
+        expect_equal((n["not_ect"]["dropped_aqm"], n["ect0"]["marked"], n["ect1"]["forwarded"]), (PILE, 0, 0),
+                     "dropped on arrival, marked, forwarded")
+        result = load.wait()
+        q.until_idle()
+        st = q.stats()
+        check_accounts(st)
+        expect_equal((result["first"].ecn[ECT0], result["first"].ecn[CE]), (PILE, 0), "codepoints of the first ones")
+        expect_equal([result[name].ecn[CE] for name in CODEPOINTS], [0, PILE, PILE, PILE], "CE at the receiver")
+        expect_equal([st[name]["marked"] for name in CODEPOINTS], [0, PILE, PILE, 0], "marked")
+        expect_equal((result["not_ect"].lost, total(st, "dropped_aqm"), total(st, "dropped_limit")), (PILE, PILE, 0),
+                     "lost, dropped")
+
+
+@each((0, 1), name=lambda early: ("off", "on")[early])
+def drop_enqueue_turned_CASE_gives_each_packet_one_decision(early):
+    """Turned off: packets that were decided on arrival, with p' = 0, leave as they are. Turned on: those that were
+    not get their decision at departure.
+    """
+    with Net() as net, Pi2(net, rate=100e3, coupling=1, drop_enqueue=not early, **CALM) as q:
+        load = pile(net, queued=ECT0)
+        before = q.stats()
+        q.set(drop_enqueue=early, **AT_CAP)
+        load.wait()
+        q.until_idle()
+        n = new(q.stats(), before)["ect0"]
+        # The last ones are too few for a signal.
+        low = 2 * 1514 // 200 + 1
+        expect(n["forwarded"] > 2 * low, f"{n['forwarded']} waited")
+        if early:
+            expect_between(n["marked"], n["forwarded"] - low, n["forwarded"], "marked")
+        else:
+            expect_equal(n["marked"], 0, "marked")
+
+
+@test()
+def drop_enqueue_gives_the_same_probabilities():
+    """Of what arrives: marks are counted when the packet leaves, and these wait."""
+    with Net() as net, Pi2(net, rate=40e6, limit=1000000, drop_enqueue=1) as q:
+        load = net.start(20, *(Stream(name, ecn=ECN_OF[name], bps=16e6) for name in ("not_ect", "ect1", "ect0")))
+        p = freeze(q, 0.35)
+        n, _ = measured(q, 3.5)
+        n = n["not_ect"]
+        close(n["dropped_aqm"], n["arrived"], p * p, "drops of Not-ECT")
+        expect(n["forwarded"] < n["arrived"] - n["dropped_aqm"], "the queue grows")
+        load.wait()
+        q.until_idle()
+        st = q.stats()
+        check_accounts(st)
+        expect(st["ect0"]["marked"] > 100 < st["ect1"]["marked"], f"marks: {st}")
+
+
 # Delay
 
-@each(("reno", "cubic", "cubic_with_ecn"))
+@each(("reno", "cubic", "cubic_with_ecn", "reno_with_drop_enqueue"))
 def target_is_held_by_CASE(kind):
     """Flows of one kind, 10 ms of round-trip time and 20 ms of queue."""
-    with Net() as net, Pi2(net) as q:
+    with Net() as net, Pi2(net, drop_enqueue="drop_enqueue" in kind) as q:
         tc("qdisc add dev eth0 root netem delay 10ms limit 100000", net.rcv)
         for netns in (net.snd, net.rcv):
-            run(f"sysctl -qw net.ipv4.tcp_ecn={int('ecn' in kind)}", netns)
+            run(f"sysctl -qw net.ipv4.tcp_ecn={int(kind.endswith('ecn'))}", netns)
         with Bulk(net, kind.split("_", maxsplit=1)[0], 5) as flows:
             flows.run(15)
             before = q.stats()
@@ -244,11 +321,11 @@ def target_is_held_by_CASE(kind):
             expect_between(delay, 17, 23, "mean delay in the queue, ms, of 20")
             expect_between((flows.received - received) * 8 / 40e6, 8.8, 9.7, "goodput, Mbit/s of 10")
             expect_equal(st["capped_count"], before["capped_count"], "times at the caps")
-            kind_of, other = ("ect0", "not_ect") if "ecn" in kind else ("not_ect", "ect0")
+            kind_of, other = ("ect0", "not_ect") if kind.endswith("ecn") else ("not_ect", "ect0")
             expect(n[kind_of]["forwarded"] > 30000 > 1000 > n[other]["forwarded"], f"codepoints: {n}")
-            signals = n["ect0"]["marked"] if "ecn" in kind else n["not_ect"]["dropped_aqm"]
+            signals = n["ect0"]["marked"] if kind.endswith("ecn") else n["not_ect"]["dropped_aqm"]
             expect(signals > 100, f"{signals} signals")
-            if "ecn" in kind:
+            if kind.endswith("ecn"):
                 expect_equal(n["ect0"]["dropped_aqm"], 0, "drops of ECT(0)")
             expect_equal(total(st, "dropped_limit"), total(before, "dropped_limit"), "drops by the limit")
 
@@ -297,9 +374,10 @@ def delay_is_known_at_once_when_the_link_gets_slower():
 
 # Accounts
 
-@each(("htb", "tbf", "none"))
-def accounts_under_CASE_fit_at_any_time(shaper):
-    with Net() as net, Pi2(net, shaper=shaper, limit=60, target=5000) as q:
+@each(("htb", "tbf", "none", "htb_with_drop_enqueue"))
+def accounts_under_CASE_fit_at_any_time(kind):
+    shaper, _, option = kind.partition("_with_")
+    with Net() as net, Pi2(net, shaper=shaper, limit=60, target=5000, **({option: 1} if option else {})) as q:
         streams = [Stream(name + ("6" if six else ""), ecn=ECN_OF[name], bps=1.7e6, jitter=0.5, burst=3,
                           dst="fd02::1" if six else "10.2.0.1") for name in CODEPOINTS for six in (False, True)]
         load = net.start(10, *streams)

@@ -27,7 +27,7 @@ import packets
 from lib import (CE, CODEPOINTS, ECT0, ECT1, NOT_ECT, Failure, Net, Stream, each, expect, expect_between, expect_equal,
                  run, shared_net, tc, test)
 from parents import AGREEING, Account, Kind, Tree
-from lib_pi2 import KNOBS, DEFAULTS, LONGEST_US, ECN_OF, AT_CAP, CALM, encode, total, check_accounts, of, Pi2
+from lib_pi2 import KNOBS, DEFAULTS, LONGEST_US, ECN_OF, RISING, AT_CAP, CALM, encode, total, check_accounts, of, Pi2
 
 # GSO, parents
 
@@ -88,6 +88,22 @@ def gso_of_which_one_segment_fits_under_CASE_leaves_no_bytes(case):
     name, what = case
     with hostile.no_splat(), Tree(name, lib_extra.ONE_RATE, kind=PI2, limit=1, **CALM) as tree:
         lib_extra.one_segment_goes(tree, functools.partial(check_accounts, was_reset=what == "reset"), what)
+
+
+@each(lib_extra.ONE_PARENTS)
+def gso_cut_by_drop_enqueue_under_CASE_parent_agrees(name):
+    """Drops anywhere in the burst: with k = 2 a quarter of the segments, with k = 1 all but the first few."""
+    with hostile.no_splat(), Tree(name, "1mbit", kind=PI2, drop_enqueue=1, **AT_CAP) as tree:
+        for k in (2, 1):
+            tree.change(coupling=k)
+            for _ in range(25):
+                tree.mix.gso(NOT_ECT, 10, 500)
+                tree.check_now("drop_enqueue")
+                time.sleep(0.01)
+            tree.drain()
+        st = tree.check_all(exact_drops=False)[0]
+        expect_between(total(st, "dropped_aqm"), 100, 400, "dropped on arrival, of 500")
+        expect_equal(total(st, "dropped_limit", "purged"), 0, "other drops")
 
 
 @test()
@@ -206,6 +222,23 @@ def last_packet_is_not_dropped_however_long_it_is():
 
 
 @test()
+def last_packet_is_dropped_with_drop_enqueue():
+    """It was not queued yet: no parent sees a child become empty. p' rises under load, and stays."""
+    with rig_of("400kbit", coupling=1, drop_enqueue=1, **RISING) as rig:
+        load = packets.Load(rig.injector("socket"))
+        load.fill(24, NOT_ECT, 5000)
+        load.verdicts(rig.out.drain(4))
+        before = rig.check()[0]
+        for _ in range(10):
+            load.fill(1, NOT_ECT, 5000)
+            time.sleep(0.3)
+        st = rig.check()[0]
+        expect_equal(st["max_packets"], before["max_packets"], "packets in the queue, maximum")
+        expect_between(st["p"], 0.95, 1, "p'")
+        expect_between(total(st, "dropped_aqm") - total(before, "dropped_aqm"), 9, 10, "dropped of 10")
+
+
+@test()
 def gso_of_every_kind_and_lie_is_accounted_for():
     with hostile.no_splat(), rig_of("1mbit", lib_extra.GsoRig, **CALM) as rig:
         lib_extra.every_gso(rig, ECT1, lambda st: total(st, "forwarded"), lambda st: total(st, "arrived"))
@@ -228,14 +261,17 @@ def ipv6_and_vlan_are_marked():
 # Options
 
 BOUNDS = {"limit": (1, 2**32 - 1), "target": (1, LONGEST_US), "tupdate": (100, LONGEST_US), "alpha": (1, 2**31 - 1),
-          "beta": (1, 2**31 - 1), "coupling": (1, 255), "ecn": (0, 1), "signal": (0, 1)}
+          "beta": (1, 2**31 - 1), "coupling": (1, 255), "ecn": (0, 1), "signal": (0, 1), "drop_enqueue": (0, 1)}
 BEYOND = {"limit": (0,), "target": (0, LONGEST_US + 1, 2**32 - 1), "tupdate": (0, 99, LONGEST_US + 1),
           "alpha": (0, 2**31, 2**32 - 1), "beta": (0, 2**31, 2**32 - 1), "coupling": (0,), "ecn": (2, 255),
-          "signal": (2, 255)}
+          "signal": (2, 255), "drop_enqueue": (2, 255)}
 RANGE = {"limit": "limit must be at least 1 packet", "target": "target must be 1 us to 4294967 us",
          "tupdate": "tupdate must be 100 us to 4294967 us", "alpha": "alpha must be 1/256 Hz to (2^31 - 1)/256 Hz",
          "beta": "beta must be 1/256 Hz to (2^31 - 1)/256 Hz", "coupling": "coupling_factor must be 1 to 255",
-         "ecn": "ecn must be 0 or 1", "signal": "signal must be 0 (recur) or 1 (random)"}
+         "ecn": "ecn must be 0 or 1", "signal": "signal must be 0 (recur) or 1 (random)",
+         "drop_enqueue": "drop_enqueue must be 0 (drop_dequeue) or 1 (drop_enqueue)"}
+# Two words each, by the key in JSON; the first one sets 0.
+FLAGS = {"ecn": ("noecn", "ecn"), "drop-enqueue": ("drop_dequeue", "drop_enqueue")}
 
 
 @test()
@@ -277,7 +313,7 @@ def option_CASE_of_wrong_length_or_twice_is_refused(name):
 @test()
 def option_that_is_unknown_is_refused():
     with Pi2(shared_net()) as q:
-        lib_extra.refuses_unknown(q.change, "pi2", encode(limit=5), (0, 9, 10, 100, 0x3fff))
+        lib_extra.refuses_unknown(q.change, "pi2", encode(limit=5), (0, 10, 11, 100, 0x3fff))
         expect_equal(q.stats()["knobs"], DEFAULTS, "options afterwards")
 
 
@@ -291,8 +327,10 @@ ARGS = {
     "beta 3.125": {"beta": 800}, "beta 8388607.99609375": {"beta": 2**31 - 1},
     "coupling_factor 1": {"coupling": 1}, "coupling_factor 255": {"coupling": 255},
     "ecn": {"ecn": 1}, "noecn": {"ecn": 0}, "signal recur": {"signal": 0}, "signal random": {"signal": 1},
-    "limit 5 target 1ms tupdate 2ms alpha 1 beta 2 coupling_factor 3 noecn signal random":
-        {"limit": 5, "target": 1000, "tupdate": 2000, "alpha": 256, "beta": 512, "coupling": 3, "ecn": 0, "signal": 1},
+    "drop_dequeue": {"drop_enqueue": 0}, "drop_enqueue": {"drop_enqueue": 1},
+    "limit 5 target 1ms tupdate 2ms alpha 1 beta 2 coupling_factor 3 noecn signal random drop_enqueue":
+        {"limit": 5, "target": 1000, "tupdate": 2000, "alpha": 256, "beta": 512, "coupling": 3, "ecn": 0, "signal": 1,
+         "drop_enqueue": 1},
 }
 TIMES = "1us to 4.294967s"
 GAINS = "0.00390625Hz to 8388607.99609375Hz"
@@ -324,6 +362,7 @@ WRONG_ARGS = {
     "signal": "signal: the value is missing; expected recur or random",
     "signal both": 'signal: "both" is unknown; expected recur or random',
     "ecn noecn": "noecn: conflicts with ecn; use one of the two",
+    "drop_enqueue drop_dequeue": "drop_dequeue: conflicts with drop_enqueue; use one of the two",
     "limit 5 limit 5": 'limit: given twice, the second time with "5"; expected once',
     "signal recur signal recur": 'signal: given twice, the second time with "recur"; expected once',
     "bytemode": 'unknown option "bytemode"; see: tc qdisc add pi2 help',
@@ -354,7 +393,7 @@ def words_that_are_wrong_are_refused_with_a_text():
         done = tc("qdisc add dev down root pi2 help", q.netns, check=False)
         expect(done.returncode and done.stderr.startswith("Usage: ... pi2 [ limit PACKETS ]"), done.stderr)
         for word in ("limit", "target", "tupdate", "alpha", "beta", "coupling_factor", "ecn", "noecn", "signal",
-                     "recur", "random"):
+                     "recur", "random", "drop_enqueue", "drop_dequeue"):
             expect(word in done.stderr.split(), f"{word} is not in the help")
 
 
@@ -380,21 +419,21 @@ def options_shown_of_CASE_set_the_same_again(number):
     knobs = ({}, {name: bounds[0] for name, bounds in BOUNDS.items()},
              {name: bounds[1] for name, bounds in BOUNDS.items()},
              {"limit": 1234567, "target": 123456, "tupdate": 1000001, "alpha": 41, "beta": 819, "coupling": 17,
-              "ecn": 0, "signal": 1})[number]
+              "ecn": 0, "signal": 1, "drop_enqueue": 1})[number]
     with Pi2(shared_net(), **knobs) as q:
         q.ecn_was_off = True
         want = DEFAULTS | knobs
         text, options, *_ = shown(q)
-        q.set(**{name: 3 if name in ("limit", "coupling") else 500 for name in KNOBS
-                 if name not in ("ecn", "signal")}, ecn=not want["ecn"], signal=not want["signal"])
+        q.set(**{name: not want[name] if BOUNDS[name] == (0, 1) else 3 if name in ("limit", "coupling") else 500
+                 for name in KNOBS})
         expect(not set(q.stats()["knobs"].items()) & set(want.items()), "all is different")
         tc(["qdisc", "change", "dev", "down", "parent", "1:10", "handle", "10:", "pi2", *text.split()], q.netns)
         expect_equal(q.stats()["knobs"], want, f"from the text {text}")
         if number == 2:
             return
-        args = [f"{key.replace('-', '_')} {value}" for key, value in options.items() if key != "ecn"]
-        args.append("ecn" if options["ecn"] else "noecn")
-        q.set(limit=3, alpha=999, ecn=not want["ecn"])
+        args = [FLAGS[key][value] if key in FLAGS else f"{key.replace('-', '_')} {value}"
+                for key, value in options.items()]
+        q.set(limit=3, alpha=999, ecn=not want["ecn"], drop_enqueue=not want["drop_enqueue"])
         tc(["qdisc", "change", "dev", "down", "parent", "1:10", "handle", "10:", "pi2", *shlex.split(" ".join(args))],
            q.netns)
         expect_equal(q.stats()["knobs"], want, f"from JSON {options}")

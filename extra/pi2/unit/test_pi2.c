@@ -74,6 +74,7 @@ UNIT_TEST(pi2_defaults_are_the_papers)
 	CHECK_EQ(cfg.limit_pkts, 10000);
 	CHECK_EQ(cfg.signal, DUALPI2_SIGNAL_RECUR);
 	CHECK_EQ(cfg.ecn, true);
+	CHECK_EQ(cfg.drop_enqueue, false);
 }
 
 UNIT_TEST(pi2_params_hold_every_knob)
