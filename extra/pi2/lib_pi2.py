@@ -17,7 +17,7 @@ from lib import CE, CODEPOINTS, ECT0, ECT1, NOT_ECT, Failure, expect_equal
 HEADER = lib.Header("extra/pi2/pi2_uapi.h")
 KNOBS = HEADER.attributes("TCA_PI2_")
 DEFAULTS = {"limit": 10000, "target": 20000, "tupdate": 32000, "alpha": 80, "beta": 800, "coupling": 2, "ecn": 1,
-            "signal": 0, "drop_enqueue": 0}
+            "signal": 0, "drop_enqueue": 0, "square": 1}
 RANDOM = HEADER.number("TC_PI2_SIGNAL_RANDOM")
 LONGEST_US = 4294967
 XSTATS, PER_CODEPOINT = (HEADER.layout(f"tc_pi2_{name}") for name in ("xstats", "codepoint"))
@@ -101,8 +101,8 @@ def check_accounts(st, was_reset=False):
         wrong.append(f"qlen {st['qlen']} with {st['packets']} packets in the queue")
     if st["packets"] > st["max_packets"] or st["delay_max_ns"] > st["delay_sum_ns"]:
         wrong.append(f"maximum: {st['max_packets']} packets, {st['delay_max_ns']} of {st['delay_sum_ns']} ns")
-    k = st["knobs"]["coupling"]
-    if abs(st["p_c"] - st["p"]**2) > 4 / 2**32 or abs(st["p_s"] - min(1, k * st["p"])) > (k + 2) / 2**32:
+    k, p_c = st["knobs"]["coupling"], st["p"]**(1 + st["knobs"]["square"])
+    if abs(st["p_c"] - p_c) > 4 / 2**32 or abs(st["p_s"] - min(1, k * st["p"])) > (k + 2) / 2**32:
         wrong.append(f"probabilities {st['p']}, {st['p_c']}, {st['p_s']} with k = {k}")
     if st["p"] > 1 / k + 2 / 2**32:
         wrong.append(f"p' {st['p']} is beyond 1/{k}")

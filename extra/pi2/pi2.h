@@ -9,6 +9,8 @@
  * p' ends at 1/k, where p_s is 1 and p_c is 1/k^2, 25 % by default; beyond that the
  * queue grows up to its limit.
  *
+ * Without the square, the "PI" of figure 6, p_c = p' = p_s / k, which ends at 1/k.
+ *
  * Integers in, a verdict out.  It compiles in user space too.
  */
 #ifndef _NET_PI2_H
@@ -39,6 +41,7 @@
  * @ecn: ECT(0) is marked; false: dropped, as Not-ECT
  * @drop_enqueue: decide at enqueue, before the packet is queued (figure 8); false: at
  *	dequeue
+ * @square: p_c = p'^2; false: p_c = p'
  */
 struct pi2_config {
 	u32 limit_pkts;
@@ -50,6 +53,7 @@ struct pi2_config {
 	u8 signal;
 	bool ecn;
 	bool drop_enqueue;
+	bool square;
 };
 
 /* The rate of departures is measured while the queue is at least as long as this, over
@@ -104,6 +108,7 @@ static inline void pi2_config_init(struct pi2_config *cfg)
 		.signal = DUALPI2_SIGNAL_RECUR,
 		.ecn = true,
 		.drop_enqueue = false,
+		.square = true,
 	};
 }
 
@@ -129,6 +134,21 @@ static inline void pi2_params_init(struct dualpi2_params *p,
 	core.drop_overload = false;
 	core.report_us = 0;
 	dualpi2_params_init(p, &core);
+}
+
+/**
+ * pi2_set_classic() - p_c = p' if the square is off
+ * @cfg: options
+ * @v: state
+ *
+ * Call this after each function of DualPI2 that changes p' or the parameters: it sets
+ * p_c = p'^2.  The caps remain those of p': p' = p_c = 1/k and p_s = 1.
+ */
+static inline void pi2_set_classic(const struct pi2_config *cfg,
+				   struct dualpi2_vars *v)
+{
+	if (!cfg->square)
+		v->classic_q32 = v->base_q32;
 }
 
 /**

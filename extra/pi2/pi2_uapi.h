@@ -28,6 +28,7 @@ enum {
 	TCA_PI2_ECN,			/* u8, 0: drop ECT(0) instead of marking it */
 	TCA_PI2_SIGNAL,			/* u8, enum tc_pi2_signal */
 	TCA_PI2_DROP_ENQUEUE,		/* u8, 1: decide at enqueue, 0: at dequeue */
+	TCA_PI2_SQUARE,			/* u8, 1: p_c = p'^2, 0: p_c = p' */
 	__TCA_PI2_MAX
 };
 #define TCA_PI2_MAX (__TCA_PI2_MAX - 1)

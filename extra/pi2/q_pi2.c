@@ -37,6 +37,8 @@ static const struct option_spec pi2_options[] = {
 		1, 0, "drop-enqueue"),
 	PI2_HAS("drop_dequeue", OPTION_FLAG, TCA_PI2_DROP_ENQUEUE,
 		0, 0, "drop-enqueue"),
+	PI2_HAS("square", OPTION_FLAG, TCA_PI2_SQUARE, 1, 0, "square"),
+	PI2_HAS("no_square", OPTION_FLAG, TCA_PI2_SQUARE, 0, 0, "square"),
 };
 
 static const struct option_plugin pi2_plugin = {
@@ -47,7 +49,7 @@ static const struct option_plugin pi2_plugin = {
 	"Usage: ... pi2 [ limit PACKETS ] [ target TIME ] [ tupdate TIME ]\n"
 	"               [ alpha HZ ] [ beta HZ ] [ coupling_factor NUMBER ]\n"
 	"               [ ecn | noecn ] [ signal recur | random ]\n"
-	"               [ drop_dequeue | drop_enqueue ]\n"
+	"               [ drop_dequeue | drop_enqueue ] [ square | no_square ]\n"
 	"TIME is in us unless it ends in ms or s.\n",
 };
 

@@ -95,6 +95,7 @@ static void pi2_update(struct Qdisc *sch, u64 now_ns)
 				  now_ns);
 	else
 		dualpi2_pi_idle(&q->params, &q->vars, now_ns);
+	pi2_set_classic(&q->config, &q->vars);
 }
 
 /* Bring a qdisc that has been idle up to date, and return the time.  Called under
@@ -293,6 +294,8 @@ static const struct dualpi2_attr_spec pi2_knobs[TCA_PI2_MAX + 1] = {
 	[TCA_PI2_DROP_ENQUEUE] =
 		PI2_KNOB(drop_enqueue, 0, 1, "drop_enqueue",
 			 "0 (drop_dequeue) or 1 (drop_enqueue)"),
+	[TCA_PI2_SQUARE] =
+		PI2_KNOB(square, 0, 1, "square", "0 (no_square) or 1 (square)"),
 };
 
 static const struct dualpi2_attr_table pi2_options = {
@@ -353,6 +356,7 @@ static int pi2_change(struct Qdisc *sch, struct nlattr *opt,
 	q->config = cfg;
 	q->params = params;
 	dualpi2_vars_derive(&q->params, &q->vars, now_ns);
+	pi2_set_classic(&q->config, &q->vars);
 	pi2_trim(sch);
 	sch_tree_unlock(sch);
 	return 0;

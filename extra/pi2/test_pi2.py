@@ -50,13 +50,13 @@ def measured(q, seconds):
 
 def law(knobs, want, streams=("not_ect", "ect1", "ect0", "ce")):
     """Signals of open-loop streams at one p': how often each kind gets one."""
-    k = knobs.get("coupling", 2)
+    k, power = knobs.get("coupling", 2), 1 + knobs.get("square", 1)
     with Net() as net, Pi2(net, rate=40e6, **({"limit": 1000000} | knobs)) as q:
         net.start(60, *(Stream(name, ecn=ECN_OF[name], bps=48e6 / len(streams)) for name in streams))
         p = freeze(q, want)
         n, st = measured(q, 3.5)
         expect_between(st["p_s"], k * p - 1e-6, k * p + 1e-6, "p_s")
-        expect_between(st["p_c"], p * p - 1e-6, p * p + 1e-6, "p_c")
+        expect_between(st["p_c"], p**power - 1e-6, p**power + 1e-6, "p_c")
         return p, n
 
 
@@ -105,6 +105,25 @@ def law_with_CASE_follows_the_factor(k):
     p, n = law({"coupling": k}, 0.2)
     close(n["ect1"]["marked"], n["ect1"]["forwarded"], k * p, "marks of ECT(1)")
     close(n["ect0"]["marked"], n["ect0"]["forwarded"], p * p, "marks of ECT(0)")
+
+
+@each((1, 2), name=lambda k: f"k_{k}")
+def law_without_the_square_and_CASE_is_linear(k):
+    p, n = law({"coupling": k, "square": 0}, 0.3)
+    came = n["not_ect"]["forwarded"] + n["not_ect"]["dropped_aqm"]
+    close(n["ect1"]["marked"], n["ect1"]["forwarded"], k * p, "marks of ECT(1)")
+    close(n["ect0"]["marked"], n["ect0"]["forwarded"], p, "marks of ECT(0)")
+    close(n["not_ect"]["dropped_aqm"], came, p, "drops of Not-ECT")
+
+
+@test()
+def law_changes_with_the_square_at_once():
+    with Net() as net, Pi2(net, rate=40e6, limit=1000000) as q:
+        net.start(20, Stream("all", ecn=ECT0, bps=48e6))
+        p = freeze(q, 0.3)
+        for square in (0, 1, 0):
+            q.set(square=square)
+            expect_between(q.stats()["p_c"], p**(1 + square) - 1e-6, p**(1 + square) + 1e-6, f"p_c, square {square}")
 
 
 @test()
@@ -159,11 +178,13 @@ def no_signal_while_less_than_two_packets_of_full_size_wait():
 
 # Caps
 
-@each((1, 2, 4), name=lambda k: f"k_{k}")
-def cap_with_CASE_holds_under_unresponsive_overload_and_the_limit_takes_over(k):
+@each(((1, 1), (2, 1), (4, 1), (2, 0)), name=lambda case: f"k_{case[0]}" + ("" if case[1] else "_no_square"))
+def cap_with_CASE_holds_under_unresponsive_overload_and_the_limit_takes_over(case):
     """Three times the link's rate: far more than the caps can hold back, but with k = 1, where all is dropped."""
+    k, square = case
+    p_c = 1 / k**(1 + square)
     names = ("ect1", "ect0", "ce") if k == 1 else CODEPOINTS
-    with Net() as net, Pi2(net, limit=500, coupling=k, tupdate=4000) as q:
+    with Net() as net, Pi2(net, limit=500, coupling=k, tupdate=4000, square=square) as q:
         net.start(100, *(Stream(name, ecn=ECN_OF[name], bps=30e6 / len(names), jitter=2) for name in names))
         for _ in range(3000):
             if q.stats()["capped"]:
@@ -175,13 +196,13 @@ def cap_with_CASE_holds_under_unresponsive_overload_and_the_limit_takes_over(k):
         st = q.stats()
         n = new(st, before)
         expect_between(st["p"], 1 / k - 1e-9, 1 / k + 1e-9, "p'")
-        expect_between(st["p_c"], 1 / k**2 - 1e-8, 1 / k**2 + 1e-8, "p_c")
+        expect_between(st["p_c"], p_c - 1e-8, p_c + 1e-8, "p_c")
         expect_equal(st["prob_scalable"], 2**32 - 1, "p_s")
         expect_equal(n["ect1"]["marked"], n["ect1"]["forwarded"], "marks of ECT(1), forwarded")
-        close(n["ect0"]["marked"], n["ect0"]["forwarded"], 1 / k**2, "marks of ECT(0)")
+        close(n["ect0"]["marked"], n["ect0"]["forwarded"], p_c, "marks of ECT(0)")
         if k > 1:
             came = n["not_ect"]["forwarded"] + n["not_ect"]["dropped_aqm"]
-            close(n["not_ect"]["dropped_aqm"], came, 1 / k**2, "drops of Not-ECT")
+            close(n["not_ect"]["dropped_aqm"], came, p_c, "drops of Not-ECT")
         for name in names:
             expect(n[name]["dropped_limit"] > 1000, f"{name}: tail drop takes over, {n[name]}")
         expect_between(st["packets"], 480, 500, "packets in the queue")

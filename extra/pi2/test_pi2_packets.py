@@ -261,17 +261,19 @@ def ipv6_and_vlan_are_marked():
 # Options
 
 BOUNDS = {"limit": (1, 2**32 - 1), "target": (1, LONGEST_US), "tupdate": (100, LONGEST_US), "alpha": (1, 2**31 - 1),
-          "beta": (1, 2**31 - 1), "coupling": (1, 255), "ecn": (0, 1), "signal": (0, 1), "drop_enqueue": (0, 1)}
+          "beta": (1, 2**31 - 1), "coupling": (1, 255), "ecn": (0, 1), "signal": (0, 1), "drop_enqueue": (0, 1),
+          "square": (0, 1)}
 BEYOND = {"limit": (0,), "target": (0, LONGEST_US + 1, 2**32 - 1), "tupdate": (0, 99, LONGEST_US + 1),
           "alpha": (0, 2**31, 2**32 - 1), "beta": (0, 2**31, 2**32 - 1), "coupling": (0,), "ecn": (2, 255),
-          "signal": (2, 255), "drop_enqueue": (2, 255)}
+          "signal": (2, 255), "drop_enqueue": (2, 255), "square": (2, 255)}
 RANGE = {"limit": "limit must be at least 1 packet", "target": "target must be 1 us to 4294967 us",
          "tupdate": "tupdate must be 100 us to 4294967 us", "alpha": "alpha must be 1/256 Hz to (2^31 - 1)/256 Hz",
          "beta": "beta must be 1/256 Hz to (2^31 - 1)/256 Hz", "coupling": "coupling_factor must be 1 to 255",
          "ecn": "ecn must be 0 or 1", "signal": "signal must be 0 (recur) or 1 (random)",
-         "drop_enqueue": "drop_enqueue must be 0 (drop_dequeue) or 1 (drop_enqueue)"}
+         "drop_enqueue": "drop_enqueue must be 0 (drop_dequeue) or 1 (drop_enqueue)",
+         "square": "square must be 0 (no_square) or 1 (square)"}
 # Two words each, by the key in JSON; the first one sets 0.
-FLAGS = {"ecn": ("noecn", "ecn"), "drop-enqueue": ("drop_dequeue", "drop_enqueue")}
+FLAGS = {"ecn": ("noecn", "ecn"), "drop-enqueue": ("drop_dequeue", "drop_enqueue"), "square": ("no_square", "square")}
 
 
 @test()
@@ -313,7 +315,7 @@ def option_CASE_of_wrong_length_or_twice_is_refused(name):
 @test()
 def option_that_is_unknown_is_refused():
     with Pi2(shared_net()) as q:
-        lib_extra.refuses_unknown(q.change, "pi2", encode(limit=5), (0, 10, 11, 100, 0x3fff))
+        lib_extra.refuses_unknown(q.change, "pi2", encode(limit=5), (0, 11, 12, 100, 0x3fff))
         expect_equal(q.stats()["knobs"], DEFAULTS, "options afterwards")
 
 
@@ -328,9 +330,10 @@ ARGS = {
     "coupling_factor 1": {"coupling": 1}, "coupling_factor 255": {"coupling": 255},
     "ecn": {"ecn": 1}, "noecn": {"ecn": 0}, "signal recur": {"signal": 0}, "signal random": {"signal": 1},
     "drop_dequeue": {"drop_enqueue": 0}, "drop_enqueue": {"drop_enqueue": 1},
-    "limit 5 target 1ms tupdate 2ms alpha 1 beta 2 coupling_factor 3 noecn signal random drop_enqueue":
+    "square": {"square": 1}, "no_square": {"square": 0},
+    "limit 5 target 1ms tupdate 2ms alpha 1 beta 2 coupling_factor 3 noecn signal random drop_enqueue no_square":
         {"limit": 5, "target": 1000, "tupdate": 2000, "alpha": 256, "beta": 512, "coupling": 3, "ecn": 0, "signal": 1,
-         "drop_enqueue": 1},
+         "drop_enqueue": 1, "square": 0},
 }
 TIMES = "1us to 4.294967s"
 GAINS = "0.00390625Hz to 8388607.99609375Hz"
@@ -363,6 +366,7 @@ WRONG_ARGS = {
     "signal both": 'signal: "both" is unknown; expected recur or random',
     "ecn noecn": "noecn: conflicts with ecn; use one of the two",
     "drop_enqueue drop_dequeue": "drop_dequeue: conflicts with drop_enqueue; use one of the two",
+    "square no_square": "no_square: conflicts with square; use one of the two",
     "limit 5 limit 5": 'limit: given twice, the second time with "5"; expected once',
     "signal recur signal recur": 'signal: given twice, the second time with "recur"; expected once',
     "bytemode": 'unknown option "bytemode"; see: tc qdisc add pi2 help',
@@ -393,7 +397,7 @@ def words_that_are_wrong_are_refused_with_a_text():
         done = tc("qdisc add dev down root pi2 help", q.netns, check=False)
         expect(done.returncode and done.stderr.startswith("Usage: ... pi2 [ limit PACKETS ]"), done.stderr)
         for word in ("limit", "target", "tupdate", "alpha", "beta", "coupling_factor", "ecn", "noecn", "signal",
-                     "recur", "random", "drop_enqueue", "drop_dequeue"):
+                     "recur", "random", "drop_enqueue", "drop_dequeue", "square", "no_square"):
             expect(word in done.stderr.split(), f"{word} is not in the help")
 
 
@@ -419,7 +423,7 @@ def options_shown_of_CASE_set_the_same_again(number):
     knobs = ({}, {name: bounds[0] for name, bounds in BOUNDS.items()},
              {name: bounds[1] for name, bounds in BOUNDS.items()},
              {"limit": 1234567, "target": 123456, "tupdate": 1000001, "alpha": 41, "beta": 819, "coupling": 17,
-              "ecn": 0, "signal": 1, "drop_enqueue": 1})[number]
+              "ecn": 0, "signal": 1, "drop_enqueue": 1, "square": 0})[number]
     with Pi2(shared_net(), **knobs) as q:
         q.ecn_was_off = True
         want = DEFAULTS | knobs
@@ -433,7 +437,8 @@ def options_shown_of_CASE_set_the_same_again(number):
             return
         args = [FLAGS[key][value] if key in FLAGS else f"{key.replace('-', '_')} {value}"
                 for key, value in options.items()]
-        q.set(limit=3, alpha=999, ecn=not want["ecn"], drop_enqueue=not want["drop_enqueue"])
+        q.set(limit=3, alpha=999, ecn=not want["ecn"], drop_enqueue=not want["drop_enqueue"],
+              square=not want["square"])
         tc(["qdisc", "change", "dev", "down", "parent", "1:10", "handle", "10:", "pi2", *shlex.split(" ".join(args))],
            q.netns)
         expect_equal(q.stats()["knobs"], want, f"from JSON {options}")

@@ -75,6 +75,7 @@ UNIT_TEST(pi2_defaults_are_the_papers)
 	CHECK_EQ(cfg.signal, DUALPI2_SIGNAL_RECUR);
 	CHECK_EQ(cfg.ecn, true);
 	CHECK_EQ(cfg.drop_enqueue, false);
+	CHECK_EQ(cfg.square, true);
 }
 
 UNIT_TEST(pi2_params_hold_every_knob)
@@ -191,8 +192,34 @@ UNIT_TEST(pi2_coupling_changed_moves_the_cap)
 	CHECK_EQ(v.coupled_q32, ONE);
 }
 
+/* p_c is p', p_s is k p', and p' ends at 1/k as with the square. */
+UNIT_TEST(pi2_without_the_square_is_linear_up_to_the_same_cap)
+{
+	struct pi2_config cfg = pi2_config();
+	struct dualpi2_params p;
+	struct dualpi2_vars v;
+	unsigned int i, k;
+
+	cfg.square = false;
+	for (k = 1; k <= 255; k++) {
+		cfg.coupling = k;
+		p = pi2_params(&cfg);
+		v = unit_vars(&p);
+		for (i = 1; i <= 2000; i++) {
+			dualpi2_pi_update(&p, &v, unit_between(0, 50 * MS), i * 32 * MS);
+			pi2_set_classic(&cfg, &v);
+			CHECK_EQ(v.classic_q32, v.base_q32);
+			CHECK_EQ(v.coupled_q32, v.base_q32 * k < ONE ? v.base_q32 * k : ONE);
+		}
+		dualpi2_pi_update(&p, &v, 4 * SEC, i * 32 * MS);
+		pi2_set_classic(&cfg, &v);
+		CHECK_EQ(v.classic_q32, (ONE + k - 1) / k);
+		CHECK_EQ(v.coupled_q32, ONE);
+	}
+}
+
 /* Signals of many packets of each kind, mixed at random. */
-static void pi2_count(bool random)
+static void pi2_count(bool random, bool square)
 {
 	static const unsigned int permille[] = { 1, 10, 50, 125, 250, 400, 499, 500 };
 	struct pi2_config cfg = pi2_config();
@@ -200,13 +227,16 @@ static void pi2_count(bool random)
 	unsigned int i, n;
 
 	cfg.signal = random ? DUALPI2_SIGNAL_RANDOM : DUALPI2_SIGNAL_RECUR;
+	cfg.square = square;
 	p = pi2_params(&cfg);
 	for (i = 0; i < ARRAY_SIZE(permille); i++) {
 		long double base = permille[i] / 1000.0L;
 		struct dualpi2_vars v = pi2_vars(&p, base * ONE);
-		const long double probability[4] = { base * base, 2 * base, base * base, 0 };
+		long double classic = square ? base * base : base;
+		const long double probability[4] = { classic, 2 * base, classic, 0 };
 		unsigned int packets[4] = {}, signals[4] = {};
 
+		pi2_set_classic(&cfg, &v);
 		for (n = 0; n < 400000; n++) {
 			enum dualpi2_ecn ecn = unit_rnd() % 4;
 			enum dualpi2_verdict verdict = pi2_take(&p, &v, ecn, unit_rnd());
@@ -234,12 +264,14 @@ static void pi2_count(bool random)
 
 UNIT_TEST(pi2_signals_evenly_spaced_follow_the_law)
 {
-	pi2_count(false);
+	pi2_count(false, true);
+	pi2_count(false, false);
 }
 
 UNIT_TEST(pi2_signals_at_random_follow_the_law)
 {
-	pi2_count(true);
+	pi2_count(true, true);
+	pi2_count(true, false);
 }
 
 /* With CE among them or without, each other packet gets the same verdict. */
