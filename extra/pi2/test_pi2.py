@@ -212,6 +212,25 @@ def cap_with_CASE_holds_under_unresponsive_overload_and_the_limit_takes_over(cas
         expect_between(total(st, "forwarded") - total(before, "forwarded"), 11500, 13000, "forwarded in 10 s")
 
 
+@each((0, 1), name=lambda early: ("drop_dequeue", "drop_enqueue")[early])
+def cap_of_k_1_lets_drops_hold_unresponsive_overload_with_CASE(early):
+    """Three times the link's rate, Not-ECT: p_c is 2/3, where k = 2 has 1/4 and a full queue. The estimate of the delay
+    counts all that is queued, and with drop_dequeue two thirds of that are never sent.
+    """
+    with Net() as net, Pi2(net, limit=2000, coupling=1, drop_enqueue=early) as q:
+        net.start(60, Stream("flood", bps=30e6))
+        time.sleep(20)
+        before = q.stats()
+        time.sleep(20)
+        st = q.stats()
+        n = new(st, before)["not_ect"]
+        expect_between(n["dropped_aqm"] / n["arrived"], 0.64, 0.7, "dropped by the AQM")
+        expect_between(st["p_c"], 0.6, 0.75, "p_c")
+        expect_equal((n["dropped_limit"], st["capped"]), (0, 0), "drops by the limit, capped")
+        delay = (st["delay_sum_ns"] - before["delay_sum_ns"]) / n["forwarded"] / 1e6
+        expect_between(delay / (1 if early else 1 / 3), 16, 23, "mean delay that the controller sees, ms, of 20")
+
+
 @test()
 def cap_ends_when_the_overload_does():
     with Net() as net, Pi2(net, limit=500) as q:
