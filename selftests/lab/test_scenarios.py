@@ -88,6 +88,25 @@ def scenarios_as_shipped_are_on_the_papers_grid():
 
 
 @test
+def scenarios_of_pi2_variants_have_their_options():
+    """Each as pi2, but for the options that are named."""
+    for name, aqm, gains, k, more, targets in (
+            ("pi2-fig6", "pi", "alpha 0.125 beta 1.25", 1, "no_square", (20,)),
+            ("pi2-fig12", "pi2-random", "alpha 0.3125 beta 3.125", 2, "signal random", (20,)),
+            ("pi2-fig6", "pi-paper", "alpha 0.125 beta 1.25", 1, "signal random drop_enqueue no_square", (20,)),
+            ("pi2-fig12", "pi2-k1", "alpha 0.3125 beta 3.125", 1, "", (20,)),
+            ("pi2-fig12", "pi2-enqueue", "alpha 0.3125 beta 3.125", 2, "drop_enqueue", (20,)),
+            ("pi2-fig12", "pi2-paper", "alpha 0.3125 beta 3.125", 1, "signal random drop_enqueue", (20,)),
+            ("pi2-fig14", "pi2-random", "alpha 0.3125 beta 3.125", 2, "signal random", (5, 20)),
+            ("pi2-fig14", "pi2-paper", "alpha 0.3125 beta 3.125", 1, "signal random drop_enqueue", (5, 20)),
+            ("pi2-fig15", "pi2-paper", "alpha 0.3125 beta 3.125", 2, "signal random drop_enqueue", (20,)),
+            ("pi2-fig19", "pi2-paper", "alpha 0.3125 beta 3.125", 2, "signal random drop_enqueue", (20,))):
+        wanted = {f"pi2 limit 40000 target {t}ms tupdate 32ms {gains} coupling_factor {k} ecn {more}".rstrip()
+                  for t in targets}
+        equal({job["qdisc"] for job in scenario.Experiment(name).jobs([aqm])}, wanted, f"{name} {aqm}")
+
+
+@test
 def scenarios_of_values_are_on_the_papers_grid():
     def seen(name, figure, aqm="vdq_csaqm"):
         return [figure(j) for j in scenario.Experiment(name).jobs([aqm])]
