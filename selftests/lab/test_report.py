@@ -193,7 +193,7 @@ DRAWN = {
     "fig11": ("1*mbit-10ms", [2 * (6 * 3 + 2)] * 3 + [2 * 6] * 6 + [2 * 3] * 3),
     "fig12": ("l4s-*-cubic", [5 * 9, 5 * 9, 5 * 3]),
     "pi2-fig11": ("*", [3 * SECONDS] * 6),
-    "pi2-fig12": ("*", [3 * SECONDS]),
+    "pi2-fig12": ("*", [5 * SECONDS]),
     "pi2-fig13": ("*", [3 * SECONDS]),
     "pi2-fig14": ("*", [3 * (8 + 1)] * 4),
     "deploy": ("*-2bdp", [9] * 8),  # nine AQMs in words
