@@ -41,14 +41,15 @@ typedef int (*extra_enqueue_t)(struct sk_buff *skb, struct Qdisc *sch,
  * and is queued so.  A list of packets (SKB_GSO_FRAGLIST) is its own first segment,
  * so that the list lets go of it first: with two users it could not be marked.
  *
- * Called with the root qdisc's lock held, from &Qdisc_ops.enqueue.
+ * Called with the root qdisc's lock held, from &Qdisc_ops.enqueue.  Out of line: its
+ * caller needs no stack frame for packets that are not GSO.
  *
  * Return: what &Qdisc_ops.enqueue returns; if no segment was queued, what @enqueue
  * returned for the last one.
  */
-static inline int extra_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
-				    u64 now_ns, struct sk_buff **to_free,
-				    extra_enqueue_t enqueue, u64 *failed)
+static noinline int extra_enqueue_gso(struct sk_buff *skb, struct Qdisc *sch,
+				      u64 now_ns, struct sk_buff **to_free,
+				      extra_enqueue_t enqueue, u64 *failed)
 {
 	const struct dualpi2_cb cb = *dualpi2_cb(skb);
 	const unsigned int whole = qdisc_pkt_len(skb);

@@ -32,6 +32,16 @@ static inline const struct iphdr *ppv_atomic(const struct sk_buff *skb,
 	return ip;
 }
 
+/* Out of line, so that ppv_read() needs no stack frame. */
+static noinline __maybe_unused u32 ppv_read_id(const struct sk_buff *skb)
+{
+	const struct iphdr *ip;
+	struct iphdr buf;
+
+	ip = ppv_atomic(skb, &buf);
+	return ip ? ntohs(ip->id) : 0;
+}
+
 /**
  * ppv_read() - the value of a packet
  * @skb: the packet
@@ -42,13 +52,9 @@ static inline const struct iphdr *ppv_atomic(const struct sk_buff *skb,
  */
 static inline u32 ppv_read(const struct sk_buff *skb, bool is_ip, u8 carry)
 {
-	const struct iphdr *ip;
-	struct iphdr buf;
-
 	if (carry == TC_PPV_CARRY_MARK)
 		return skb->mark & PPV_MARK_MASK;
-	ip = is_ip ? ppv_atomic(skb, &buf) : NULL;
-	return ip ? ntohs(ip->id) : 0;
+	return is_ip ? ppv_read_id(skb) : 0;
 }
 
 /**

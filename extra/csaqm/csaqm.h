@@ -55,10 +55,9 @@
 #define CSAQM_BUFFER_BYTES_MIN		(2 * CSAQM_TARGET_BYTES_MIN)
 #define CSAQM_BUFFER_BYTES_MAX		(1ULL << 30)	/* of one physical queue */
 
-/* Bytes served are first counted in @owed.  Records are removed a few at a time, so
- * that no call holds the lock for a queue's length: by an arriving packet, which adds
- * one and removes two, for threshold values, which need a histogram of the
- * remaining records, and while the ring is replaced.
+/* No call holds the lock for the length of a queue.  An arriving packet adds one record
+ * and removes two that were served.  Threshold values and a move into another ring
+ * process so many records per call.
  */
 #define CSAQM_RECORDS_PER_ARRIVAL	2U
 #define CSAQM_RECORDS_PER_UPDATE	4096U
@@ -66,7 +65,7 @@
 #define CSAQM_VALUES			65536U
 #define CSAQM_GROUP_BITS		8
 #define CSAQM_GROUP			(1U << CSAQM_GROUP_BITS)
-#define CSAQM_GROUPS			(CSAQM_VALUES / CSAQM_GROUP)
+#define CSAQM_MILLI			1000U	/* of a byte, as shares are */
 
 enum csaqm_verdict {
 	CSAQM_PASS,
@@ -132,20 +131,8 @@ struct csaqm_params {
 };
 
 /**
- * struct csaqm_hist - bytes in a virtual queue by value
- * @sums: of CSAQM_GROUP values each
- * @bins: of one value each
- *
- * With the sums, a threshold takes 2 * 256 steps to find, not 65536.
- */
-struct csaqm_hist {
-	u32 sums[CSAQM_GROUPS];
-	u32 bins[CSAQM_VALUES];
-};
-
-/**
- * struct csaqm_record - what a virtual queue knows of a packet
- * @bytes: of it that are left
+ * struct csaqm_record - a packet in a virtual queue; does not change in the ring
+ * @bytes: its length
  * @value: coded
  */
 struct csaqm_record {
@@ -155,41 +142,42 @@ struct csaqm_record {
 
 /**
  * struct csaqm_vq - a virtual queue
- * @hist: bytes by value
- * @ring: the records, @size of them
- * @size: at least 1
- * @head: the oldest
- * @count: records in use
- * @gone: number of records removed, wraps around
- * @bytes: of all records, at most U32_MAX
- * @owed: of these, bytes of the oldest records that were served already
- * @frac: what is served beyond whole bytes, in 1/1000
+ * @ring: the records; memory for csaqm_places(@size) of them
+ * @size: maximum number of records
+ * @mask: places of the ring, less 1
+ * @head: number of the oldest record; numbers wrap around, the low bits are the place
+ * @tail: number of the next record
  * @threshold: packets of a value below it get a signal; 0: none does, CSAQM_VALUES:
  *	all do
+ * @left_milli: length: what was not served yet, in 1/1000 byte
+ * @owed_milli: what was served of the records that are still in the ring, oldest first,
+ *	in 1/1000 byte
  */
 struct csaqm_vq {
-	struct csaqm_hist *hist;
 	struct csaqm_record *ring;
 	u32 size;
+	u32 mask;
 	u32 head;
-	u32 count;
-	u32 gone;
-	u32 frac;
+	u32 tail;
 	u32 threshold;
-	u64 bytes;
-	u64 owed;
+	u64 left_milli;
+	u64 owed_milli;
 };
 
 /**
  * struct csaqm_vars - the state of one instance
  * @vq: the virtual queues; csaqm has that of DUALPI2_QUEUE_C only
+ * @sent_bytes: what the link sent, or could have sent, since csaqm_serve()
  * @due_ns: time of the next threshold values
  * @idle_ns: since when the link has been idle; U64_MAX: it is not
+ * @sums: memory of csaqm_vq_threshold()
  */
 struct csaqm_vars {
 	struct csaqm_vq vq[DUALPI2_QUEUES];
+	u64 sent_bytes;
 	u64 due_ns;
 	u64 idle_ns;
+	u64 sums[CSAQM_GROUP];
 };
 
 #define CSAQM_BUSY	(~0ULL)
@@ -293,197 +281,239 @@ static inline bool csaqm_is_l(const struct csaqm_params *p,
 }
 
 /**
+ * csaqm_places() - what a ring has memory for
+ * @size: maximum number of records, at least 1
+ *
+ * Return: @size, rounded up to a power of two.
+ */
+static inline u32 csaqm_places(u32 size)
+{
+	return 1U << __fls(2 * size - 1);
+}
+
+/**
  * csaqm_vq_init() - an empty virtual queue
  * @vq: to be filled
- * @hist: memory, all zero
- * @ring: memory of @size records
+ * @ring: memory of csaqm_places(@size) records
  * @size: at least 1
  */
-static inline void csaqm_vq_init(struct csaqm_vq *vq, struct csaqm_hist *hist,
-				 struct csaqm_record *ring, u32 size)
+static inline void csaqm_vq_init(struct csaqm_vq *vq, struct csaqm_record *ring,
+				 u32 size)
 {
-	*vq = (struct csaqm_vq) { .hist = hist, .ring = ring, .size = size };
+	*vq = (struct csaqm_vq) {
+		.ring = ring,
+		.size = size,
+		.mask = csaqm_places(size) - 1,
+	};
 }
 
 /**
  * csaqm_vq_length() - of what was not served yet
  * @vq: virtual queue
  *
- * Return: bytes.
+ * Return: bytes, rounded up.
  */
 static inline u64 csaqm_vq_length(const struct csaqm_vq *vq)
 {
-	return vq->bytes - vq->owed;
+	return div_u64(vq->left_milli + CSAQM_MILLI - 1, CSAQM_MILLI);
 }
 
-/* Count bytes of a value in, or out with a negative number. */
-static inline void csaqm_hist_add(struct csaqm_hist *hist, u32 value, s64 bytes)
+/* Number of records, with those that were served and are still in the ring. */
+static inline u32 csaqm_vq_count(const struct csaqm_vq *vq)
 {
-	hist->bins[value] += bytes;
-	hist->sums[value >> CSAQM_GROUP_BITS] += bytes;
+	return vq->tail - vq->head;
 }
 
-/* The place of a record, counted from the oldest; @n is at most @size. */
-static inline u32 csaqm_vq_place(const struct csaqm_vq *vq, u32 n)
+static inline struct csaqm_record *csaqm_vq_record(const struct csaqm_vq *vq,
+						   u32 number)
 {
-	u32 place = vq->head + n;
-
-	return place < vq->size ? place : place - vq->size;
-}
-
-/* Forget the oldest record, of which no bytes are left. */
-static inline void csaqm_vq_advance(struct csaqm_vq *vq)
-{
-	vq->head = csaqm_vq_place(vq, 1);
-	vq->count--;
-	vq->gone++;
+	return &vq->ring[number & vq->mask];
 }
 
 /**
- * csaqm_vq_work() - take out records that were served
+ * csaqm_vq_work() - remove records that were served
  * @vq: virtual queue
- * @most: records to take out at most; only a part of the last one may be served
+ * @most: maximum number of records
  */
 static inline void csaqm_vq_work(struct csaqm_vq *vq, u32 most)
 {
-	while (vq->owed && most--) {
-		struct csaqm_record *record = &vq->ring[vq->head];
-		u32 bytes = min_t(u64, record->bytes, vq->owed);
+	u64 milli;
 
-		csaqm_hist_add(vq->hist, record->value, -(s64)bytes);
-		record->bytes -= bytes;
-		vq->bytes -= bytes;
-		vq->owed -= bytes;
-		if (!record->bytes)
-			csaqm_vq_advance(vq);
+	while (vq->owed_milli && most--) {
+		milli = (u64)csaqm_vq_record(vq, vq->head)->bytes * CSAQM_MILLI;
+		if (vq->owed_milli < milli)
+			return;
+		vq->owed_milli -= milli;
+		vq->head++;
 	}
 }
 
 /**
- * csaqm_vq_owe() - bytes were served, or left otherwise
+ * csaqm_vq_serve() - the link sent bytes, or a packet left otherwise
  * @vq: virtual queue
- * @bytes: beyond its length they count as this
- */
-static inline void csaqm_vq_owe(struct csaqm_vq *vq, u64 bytes)
-{
-	vq->owed += min_t(u64, bytes, csaqm_vq_length(vq));
-}
-
-/**
- * csaqm_vq_serve() - the link sent so many bytes
- * @vq: virtual queue
- * @share: its rate, in 1/1000 of the link's
+ * @share: rate of the virtual queue, in 1/1000 of the link's
  * @bytes: below 2^54
  *
- * Nothing of the service is lost to rounding, or kept for an empty queue.
+ * An empty virtual queue keeps no service for packets to come.
  */
 static inline void csaqm_vq_serve(struct csaqm_vq *vq, u32 share, u64 bytes)
 {
-	u64 served, whole;
+	u64 milli = bytes * share;
 
-	if (!csaqm_vq_length(vq)) {
-		vq->frac = 0;
-		return;
+	if (milli < vq->left_milli) {
+		vq->left_milli -= milli;
+		vq->owed_milli += milli;
+	} else {
+		vq->left_milli = 0;
+		vq->owed_milli = 0;
+		vq->head = vq->tail;
 	}
-	served = bytes * share + vq->frac;
-	whole = div_u64(served, CSAQM_SHARE_ONE);
-	vq->frac = csaqm_vq_length(vq) > whole ?
-		   served - whole * CSAQM_SHARE_ONE : 0;
-	csaqm_vq_owe(vq, whole);
 }
 
 /**
- * csaqm_vq_add() - a packet comes
+ * csaqm_vq_add() - a packet arrives
  * @vq: virtual queue, for which csaqm_has_room() was true
  * @value: coded, 0..65535
  * @bytes: its length, at least 1
  */
 static inline void csaqm_vq_add(struct csaqm_vq *vq, u32 value, u32 bytes)
 {
-	vq->ring[csaqm_vq_place(vq, vq->count++)] =
-		(struct csaqm_record) { bytes, value };
-	vq->bytes += bytes;
-	csaqm_hist_add(vq->hist, value, bytes);
+	*csaqm_vq_record(vq, vq->tail++) = (struct csaqm_record) { bytes, value };
+	vq->left_milli += (u64)bytes * CSAQM_MILLI;
 }
 
 /**
- * csaqm_vq_move() - move a virtual queue into a ring of another size, part by part
- * @to: a ring, and before the first call nothing else; after the last call it is the
- *	virtual queue
- * @from: the virtual queue, until then; after the last call only its memory is left,
- *	with the histogram that @to had
+ * csaqm_vq_begin_move() - a virtual queue is to move into a ring of another size
+ * @to: empty, with the ring
+ * @from: the virtual queue
+ */
+static inline void csaqm_vq_begin_move(struct csaqm_vq *to,
+				       const struct csaqm_vq *from)
+{
+	to->head = from->head;
+	to->tail = from->head;
+}
+
+/**
+ * csaqm_vq_move() - move a virtual queue, part by part
+ * @to: of csaqm_vq_begin_move(); after the last call it is the virtual queue
+ * @from: the virtual queue, until then; after the last call only its memory is left
  *
  * Between two calls packets may arrive at and leave @from.  If it has more records
- * than @to has places, the oldest ones are lost.
- *
- * @to begins with the oldest record of @from, and has some of those that follow.  Of
- * these, only the oldest can have lost bytes since it was copied.
+ * than @to may have, the oldest ones are lost.  A record keeps its number.
  *
  * Return: true if that was the last call.
  */
 static inline bool csaqm_vq_move(struct csaqm_vq *to, struct csaqm_vq *from)
 {
-	struct csaqm_hist *hist = to->hist;
-	u32 most = CSAQM_RECORDS_PER_UPDATE, gone;
+	u32 most = CSAQM_RECORDS_PER_UPDATE;
 
 	csaqm_vq_work(from, most);
-	for (; from->count > to->size && most; most--) {
-		struct csaqm_record *record = &from->ring[from->head];
+	for (; csaqm_vq_count(from) > to->size && most; most--) {
+		u64 milli = (u64)csaqm_vq_record(from, from->head++)->bytes *
+			    CSAQM_MILLI;
+		u64 owed = min_t(u64, milli, from->owed_milli);
 
-		csaqm_hist_add(from->hist, record->value, -(s64)record->bytes);
-		from->bytes -= record->bytes;
-		from->owed -= min_t(u64, record->bytes, from->owed);
-		csaqm_vq_advance(from);
+		from->owed_milli -= owed;
+		from->left_milli -= milli - owed;
 	}
-
-	gone = min_t(u32, from->gone - to->gone, to->count);
-	to->head = csaqm_vq_place(to, gone);
-	to->count -= gone;
-	to->gone = from->gone;
-	for (; to->count < from->count && most; most--) {
-		to->ring[csaqm_vq_place(to, to->count)] =
-			from->ring[csaqm_vq_place(from, to->count)];
-		to->count++;
-	}
-	if (to->count < from->count)
+	/* What left meanwhile, or is lost, need not be copied. */
+	if ((s32)(from->head - to->tail) > 0)
+		to->tail = from->head;
+	for (; to->tail != from->tail && most; most--, to->tail++)
+		*csaqm_vq_record(to, to->tail) = *csaqm_vq_record(from, to->tail);
+	if (to->tail != from->tail)
 		return false;
-
-	if (to->count)
-		to->ring[to->head].bytes = from->ring[from->head].bytes;
-	to->hist = from->hist;
-	to->bytes = from->bytes;
-	to->owed = from->owed;
-	to->frac = from->frac;
+	to->head = from->head;
+	to->left_milli = from->left_milli;
+	to->owed_milli = from->owed_milli;
 	to->threshold = from->threshold;
-	from->hist = hist;
 	return true;
 }
 
 /**
- * csaqm_vq_threshold() - the threshold value
+ * csaqm_vq_sums() - bytes of the records by a part of their values
  * @vq: virtual queue
+ * @sums: to be filled, CSAQM_GROUP numbers
+ * @shift: position of the part in a value, which is CSAQM_GROUP_BITS long
+ * @above: only values with these bits above the part count
+ *
+ * Of more than CSAQM_RECORDS_PER_UPDATE records it takes one of each 2, 4 and so on.
+ * Which one varies, so that a regular order of flows is not mistaken for their shares.
+ *
+ * Return: the sum of @sums.
+ */
+static inline u64 csaqm_vq_sums(const struct csaqm_vq *vq, u64 *sums, u32 shift,
+				u32 above)
+{
+	u32 count = csaqm_vq_count(vq), step = 1, i, k;
+	u64 total = 0;
+
+	while (count / step > CSAQM_RECORDS_PER_UPDATE)
+		step *= 2;
+	for (i = 0; i < CSAQM_GROUP; i++)
+		sums[i] = 0;
+	for (i = 0; i + step <= count; i += step) {
+		const struct csaqm_record *record;
+		u32 bytes;
+
+		/* 2^32 over the golden ratio: high bits are as good as random. */
+		k = i + (((vq->head + i) * 0x9e3779b1U >> 16) & (step - 1));
+		record = csaqm_vq_record(vq, vq->head + k);
+		if (record->value >> shift >> CSAQM_GROUP_BITS != above)
+			continue;
+		bytes = record->bytes;
+		if (!k)
+			bytes -= min_t(u64, bytes, div_u64(vq->owed_milli,
+							   CSAQM_MILLI));
+		sums[record->value >> shift & (CSAQM_GROUP - 1)] += bytes;
+		total += bytes;
+	}
+	return total;
+}
+
+/* The smallest index so that the sums at and above it are at most @left, of which they
+ * are subtracted.
+ */
+static inline u32 csaqm_cut(const u64 *sums, u64 *left)
+{
+	u32 i = CSAQM_GROUP;
+
+	while (i && sums[i - 1] <= *left)
+		*left -= sums[--i];
+	return i;
+}
+
+/**
+ * csaqm_vq_threshold() - the threshold value
+ * @vq: virtual queue, csaqm_vq_work() was called
  * @target_bytes: maximum of bytes left at or above it
+ * @sums: memory, CSAQM_GROUP numbers
  *
  * The paper, "Maintain CTVs": the smallest value so that what the virtual queue has
- * of it and above is at most the target.  At most 2 * 256 steps.
+ * of it and above is at most the target.  The paper keeps a histogram of 65536 values,
+ * which each packet updates; here two passes over the records find the value when it is
+ * needed: by the high byte, then by the low byte in the group that exceeds the target.
+ * It is exact for up to CSAQM_RECORDS_PER_UPDATE records, otherwise for a sample.
  *
  * Return: 0..CSAQM_VALUES.
  */
 static inline u32 csaqm_vq_threshold(const struct csaqm_vq *vq,
-				     u32 target_bytes)
+				     u32 target_bytes, u64 *sums)
 {
-	const struct csaqm_hist *hist = vq->hist;
-	u32 left = target_bytes, group = CSAQM_GROUPS, value;
+	/* csaqm_vq_has_room(): 2^31, or one packet. */
+	u32 length = csaqm_vq_length(vq), group;
+	u64 left;
 
-	if (csaqm_vq_length(vq) <= target_bytes)
+	if (vq->left_milli <= (u64)target_bytes * CSAQM_MILLI)
 		return 0;
-	while (group && hist->sums[group - 1] <= left)
-		left -= hist->sums[--group];
-	/* The value is in the first group that exceeds the target. */
-	value = group << CSAQM_GROUP_BITS;
-	while (value && hist->bins[value - 1] <= left)
-		left -= hist->bins[--value];
-	return value;
+	/* The part of the target that a sample stands for. */
+	left = mul_u64_u32_div(csaqm_vq_sums(vq, sums, CSAQM_GROUP_BITS, 0),
+			       target_bytes, length);
+	/* At least one: the length exceeds the target. */
+	group = csaqm_cut(sums, &left) ?: 1;
+	csaqm_vq_sums(vq, sums, 0, group - 1);
+	return ((group - 1) << CSAQM_GROUP_BITS) + csaqm_cut(sums, &left);
 }
 
 /**
@@ -495,11 +525,10 @@ static inline u32 csaqm_vq_threshold(const struct csaqm_vq *vq,
 static inline bool csaqm_vq_has_room(const struct csaqm_vq *vq, u32 most_bytes,
 				     u32 bytes)
 {
-	u64 length = csaqm_vq_length(vq);
+	u64 milli = (u64)bytes * CSAQM_MILLI;
 
-	/* The sums of a histogram are below 2^32. */
-	return (length + bytes <= most_bytes || !length) &&
-	       vq->bytes + bytes <= U32_MAX && vq->count < vq->size;
+	return (vq->left_milli + milli <= (u64)most_bytes * CSAQM_MILLI ||
+		!vq->left_milli) && csaqm_vq_count(vq) < vq->size;
 }
 
 /**
@@ -563,22 +592,15 @@ static inline void csaqm_arrive(const struct csaqm_params *p,
 }
 
 /**
- * csaqm_sent() - the link sent a packet, or was idle for as long
- * @p: parameters
+ * csaqm_sent() - the link sent a packet
  * @v: state
  * @bytes: its length
  *
- * The paper, "Virtual Queue maintenance": all virtual queues are served, whichever
- * queue the packet came from.
+ * csaqm_serve() does the rest.
  */
-static inline void csaqm_sent(const struct csaqm_params *p,
-			      struct csaqm_vars *v, u64 bytes)
+static inline void csaqm_sent(struct csaqm_vars *v, u32 bytes)
 {
-	csaqm_vq_serve(&v->vq[DUALPI2_QUEUE_C], p->share[DUALPI2_QUEUE_C],
-		       bytes);
-	if (p->dual)
-		csaqm_vq_serve(&v->vq[DUALPI2_QUEUE_L],
-			       p->share[DUALPI2_QUEUE_L], bytes);
+	v->sent_bytes += bytes;
 }
 
 /**
@@ -597,9 +619,9 @@ static inline void csaqm_dropped(const struct csaqm_params *p,
 				 struct csaqm_vars *v, enum dualpi2_queue queue,
 				 u32 bytes)
 {
-	csaqm_vq_owe(&v->vq[DUALPI2_QUEUE_C], bytes);
+	csaqm_vq_serve(&v->vq[DUALPI2_QUEUE_C], CSAQM_SHARE_ONE, bytes);
 	if (csaqm_is_l(p, queue))
-		csaqm_vq_owe(&v->vq[DUALPI2_QUEUE_L], bytes);
+		csaqm_vq_serve(&v->vq[DUALPI2_QUEUE_L], CSAQM_SHARE_ONE, bytes);
 }
 
 /**
@@ -613,33 +635,45 @@ static inline void csaqm_idle(struct csaqm_vars *v, u64 free_ns)
 }
 
 /**
- * csaqm_idle_until() - serve the virtual queues for a time without packets
+ * csaqm_serve() - serve the virtual queues until now
  * @p: parameters
  * @v: state
  * @now_ns: time
  *
- * Call it before looking at them and when a packet comes.  Two hours count at most by one call,
- * which dualpi2_ns_bytes() can take.
+ * The paper, "Virtual Queue maintenance": all virtual queues are served, whichever
+ * queue a packet was sent from, and while the link is idle.  Call it before looking at
+ * them and when a packet arrives.  One call counts at most two hours of idle time, which
+ * dualpi2_ns_bytes() can take.
  */
-static inline void csaqm_idle_until(const struct csaqm_params *p,
-				    struct csaqm_vars *v, u64 now_ns)
+static inline void csaqm_serve(const struct csaqm_params *p,
+			       struct csaqm_vars *v, u64 now_ns)
 {
 	u64 ns, bytes;
 
-	if (v->idle_ns == CSAQM_BUSY || v->idle_ns >= now_ns)
-		return;
-	ns = min_t(u64, now_ns - v->idle_ns, 7200ULL * DUALPI2_NS_PER_SEC);
-	bytes = dualpi2_ns_bytes(p->link.ns_per_byte_q20, ns);
-	/* The part of a byte that is left counts the next time. */
-	v->idle_ns += bytes > U32_MAX ? ns : min_t(u64, ns,
-		dualpi2_bytes_ns(p->link.ns_per_byte_q20, bytes) + !!bytes);
-	csaqm_sent(p, v, bytes);
+	/* CSAQM_BUSY is later than any time. */
+	if (v->idle_ns < now_ns) {
+		ns = min_t(u64, now_ns - v->idle_ns,
+			   7200ULL * DUALPI2_NS_PER_SEC);
+		bytes = dualpi2_ns_bytes(p->link.ns_per_byte_q20, ns);
+		/* The part of a byte that is left counts the next time. */
+		v->idle_ns += bytes > U32_MAX ? ns : min_t(u64, ns,
+			dualpi2_bytes_ns(p->link.ns_per_byte_q20, bytes) +
+			!!bytes);
+		v->sent_bytes += bytes;
+	}
+	bytes = v->sent_bytes;
+	v->sent_bytes = 0;
+	csaqm_vq_serve(&v->vq[DUALPI2_QUEUE_C], p->share[DUALPI2_QUEUE_C],
+		       bytes);
+	if (p->dual)
+		csaqm_vq_serve(&v->vq[DUALPI2_QUEUE_L],
+			       p->share[DUALPI2_QUEUE_L], bytes);
 }
 
 /**
  * csaqm_update() - new threshold values
  * @p: parameters
- * @v: state, csaqm_idle_until() was called
+ * @v: state, csaqm_serve() was called
  * @now_ns: time
  *
  * One that comes late counts as one: there is no more to know than what is queued.
@@ -652,7 +686,8 @@ static inline void csaqm_update(const struct csaqm_params *p,
 	for (i = 0; i < (p->dual ? DUALPI2_QUEUES : 1); i++) {
 		csaqm_vq_work(&v->vq[i], CSAQM_RECORDS_PER_UPDATE);
 		v->vq[i].threshold = csaqm_vq_threshold(&v->vq[i],
-							p->target_bytes[i]);
+							p->target_bytes[i],
+							v->sums);
 	}
 	v->due_ns = now_ns + p->tupdate_ns;
 }

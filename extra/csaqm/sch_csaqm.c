@@ -130,14 +130,18 @@ static void csaqm_put_aside(struct csaqm_sched_data *q, struct sk_buff *skb,
 	schedule_work(&q->work);
 }
 
-/* Bring thresholds up to date, if it is time. */
-static void csaqm_refresh(struct csaqm_sched_data *q, u64 now_ns)
+static noinline void csaqm_refresh_now(struct csaqm_sched_data *q, u64 now_ns)
 {
-	if (likely(!csaqm_is_due(&q->params, &q->vars, now_ns)))
-		return;
-	csaqm_idle_until(&q->params, &q->vars, now_ns);
+	csaqm_serve(&q->params, &q->vars, now_ns);
 	csaqm_update(&q->params, &q->vars, now_ns);
 	q->updates++;
+}
+
+/* Bring thresholds up to date, if it is time. */
+static __always_inline void csaqm_refresh(struct csaqm_sched_data *q, u64 now_ns)
+{
+	if (unlikely(csaqm_is_due(&q->params, &q->vars, now_ns)))
+		csaqm_refresh_now(q, now_ns);
 }
 
 static int csaqm_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns,
@@ -172,32 +176,38 @@ static int csaqm_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns,
 	return NET_XMIT_SUCCESS;
 }
 
+/* Out of line, as extra_enqueue_gso() is. */
+static noinline int csaqm_read_dsfield(const struct sk_buff *skb,
+				       struct dualpi2_cb *cb)
+{
+	return dualpi2_read_dsfield(skb, cb);
+}
+
 static int csaqm_enqueue(struct sk_buff *skb, struct Qdisc *sch,
 			 struct sk_buff **to_free)
 {
 	struct csaqm_sched_data *q = qdisc_priv(sch);
-	u64 now_ns = ktime_get_ns();
-	struct dualpi2_cb cb = {};
+	struct dualpi2_cb *cb = dualpi2_cb(skb);
 	enum dualpi2_ecn ecn = DUALPI2_ECN_NOT_ECT;
+	u64 now_ns = ktime_get_ns();
 	int dsfield;
 
+	*cb = (struct dualpi2_cb) {};
 	dsfield = dualpi2_linear_dsfield(skb);
 	if (unlikely(dsfield < 0))
-		dsfield = dualpi2_read_dsfield(skb, &cb);
+		dsfield = csaqm_read_dsfield(skb, cb);
 	if (likely(dsfield >= 0))
 		ecn = dsfield & INET_ECN_MASK;
 	else
 		q->unparsed++;
-	cb.flags |= ecn;
+	cb->flags |= ecn;
 	if (csaqm_queue_of_ecn(&q->params, ecn) == DUALPI2_QUEUE_L)
-		cb.flags |= CSAQM_CB_L;
-	*dualpi2_cb(skb) = cb;
-	dualpi2_cb(skb)->priv = ppv_read(skb, dsfield >= 0, q->config.carry);
+		cb->flags |= CSAQM_CB_L;
+	cb->priv = ppv_read(skb, dsfield >= 0, q->config.carry);
 
-	if (q->vars.idle_ns != CSAQM_BUSY) {
+	if (q->vars.idle_ns != CSAQM_BUSY)
 		dualpi2_clock_start(&q->params.link, &q->clock, now_ns);
-		csaqm_idle_until(&q->params, &q->vars, now_ns);
-	}
+	csaqm_serve(&q->params, &q->vars, now_ns);
 	csaqm_refresh(q, now_ns);
 	if (skb_is_gso(skb))
 		return extra_enqueue_gso(skb, sch, now_ns, to_free,
@@ -267,10 +277,12 @@ static struct sk_buff *csaqm_dequeue(struct Qdisc *sch)
 	struct sk_buff *skb;
 	u64 now_ns, delay_ns;
 
+	if (!sch->q.qlen)
+		return NULL;
 	/* Of a parent that peeked and does not know. */
 	if (unlikely(skb_peek(&sch->gso_skb)))
 		return qdisc_dequeue_peeked(sch);
-	if (csaqm_is_empty(q) || csaqm_is_aside(q))
+	if (unlikely(csaqm_is_aside(q)))
 		return NULL;
 	now_ns = ktime_get_ns();
 	if (csaqm_wait(sch, now_ns))
@@ -306,7 +318,7 @@ static struct sk_buff *csaqm_dequeue(struct Qdisc *sch)
 	csaqm_pop(fifo);
 	dualpi2_clock_send(&q->params.link, &q->clock, qdisc_pkt_len(skb),
 			   now_ns);
-	csaqm_sent(&q->params, &q->vars, qdisc_pkt_len(skb));
+	csaqm_sent(&q->vars, qdisc_pkt_len(skb));
 	delay_ns = now_ns - dualpi2_cb(skb)->queued_ns;
 	fifo->stats.forwarded++;
 	fifo->stats.delay_sum_ns += delay_ns;
@@ -326,7 +338,7 @@ static u64 csaqm_now(struct csaqm_sched_data *q)
 {
 	u64 now_ns = ktime_get_ns();
 
-	csaqm_idle_until(&q->params, &q->vars, now_ns);
+	csaqm_serve(&q->params, &q->vars, now_ns);
 	return now_ns;
 }
 
@@ -462,29 +474,23 @@ static void csaqm_free(struct csaqm_vq *vq)
 
 	for (i = 0; i < DUALPI2_QUEUES; i++) {
 		kvfree(vq[i].ring);
-		kvfree(vq[i].hist);
 		vq[i] = (struct csaqm_vq) {};
 	}
 }
 
-/* Rings with places for so many packets; virtual queues need a histogram, too. */
-static int csaqm_alloc(struct csaqm_vq *vq, const struct csaqm_params *p,
-		       bool need_hist)
+static int csaqm_alloc(struct csaqm_vq *vq, const struct csaqm_params *p)
 {
 	struct csaqm_record *ring;
-	struct csaqm_hist *hist;
 	int i;
 
 	for (i = 0; i < (p->dual ? DUALPI2_QUEUES : 1); i++) {
-		hist = need_hist ? kvzalloc(sizeof(*hist), GFP_KERNEL_ACCOUNT) :
-				   NULL;
-		ring = kvmalloc_array(p->limit_pkts, sizeof(*ring),
-				      GFP_KERNEL_ACCOUNT);
-		csaqm_vq_init(&vq[i], hist, ring, p->limit_pkts);
-		if (!ring || (need_hist && !hist)) {
+		ring = kvmalloc_array(csaqm_places(p->limit_pkts),
+				      sizeof(*ring), GFP_KERNEL_ACCOUNT);
+		if (!ring) {
 			csaqm_free(vq);
 			return -ENOMEM;
 		}
+		csaqm_vq_init(&vq[i], ring, p->limit_pkts);
 	}
 	return 0;
 }
@@ -551,7 +557,7 @@ static int csaqm_change(struct Qdisc *sch, struct nlattr *opt,
 	struct csaqm_params params;
 	bool resize;
 	u64 now_ns;
-	int err;
+	int err, i;
 
 	err = csaqm_parse(opt, &cfg, extack);
 	if (err)
@@ -559,7 +565,7 @@ static int csaqm_change(struct Qdisc *sch, struct nlattr *opt,
 	csaqm_params_init(&params, &cfg);
 	resize = params.limit_pkts != q->params.limit_pkts;
 	if (resize) {
-		err = csaqm_alloc(vq, &params, false);
+		err = csaqm_alloc(vq, &params);
 		if (err)
 			return err;
 	}
@@ -572,6 +578,8 @@ static int csaqm_change(struct Qdisc *sch, struct nlattr *opt,
 	q->config = cfg;
 	q->params = params;
 	csaqm_trim(sch);
+	for (i = 0; i < DUALPI2_QUEUES; i++)
+		csaqm_vq_begin_move(&vq[i], &q->vars.vq[i]);
 	q->vars.due_ns = now_ns;
 	if (csaqm_is_empty(q))
 		csaqm_begin_idle(q, now_ns);
@@ -605,7 +613,7 @@ static int csaqm_init(struct Qdisc *sch, struct nlattr *opt,
 	if (err)
 		return err;
 	csaqm_params_init(&q->params, &q->config);
-	err = csaqm_alloc(q->vars.vq, &q->params, true);
+	err = csaqm_alloc(q->vars.vq, &q->params);
 	if (err)
 		return err;
 	csaqm_idle(&q->vars, ktime_get_ns());
@@ -628,12 +636,11 @@ static void csaqm_reset(struct Qdisc *sch)
 			rtnl_kfree_skbs(fifo->list.head, fifo->list.tail);
 		fifo->list = (struct qdisc_skb_head) {};
 		fifo->bytes = 0;
-		if (vq->hist) {
-			memset(vq->hist, 0, sizeof(*vq->hist));
-			csaqm_vq_init(vq, vq->hist, vq->ring, vq->size);
-		}
+		if (vq->ring)
+			csaqm_vq_init(vq, vq->ring, vq->size);
 	}
 	q->clock = (struct dualpi2_clock) {};
+	q->vars.sent_bytes = 0;
 	q->vars.due_ns = 0;
 	csaqm_idle(&q->vars, ktime_get_ns());
 }

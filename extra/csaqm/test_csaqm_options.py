@@ -345,7 +345,7 @@ def root_locks(action):
 def change_of_CASE_of_the_limit_moves_some_records_at_a_time(kind):
     """Packets wait for the lock while 4096 records are moved, not while all are."""
     count, size, virtual = 20000, 100, "cl" if kind == "vdq_csaqm" else "c"
-    with Wire(kind, gate=True, bandwidth=1000 * MBIT, target=1, **ROOMY[kind] | SLOW) as wire:
+    with Wire(kind, gate=True, bandwidth=1000 * MBIT, target=1000, **ROOMY[kind] | SLOW) as wire:
         primed(wire, Model(kind, 1000 * MBIT, **ROOMY[kind]))
         # Behind the gate there is one packet of 1000 bytes, which is not in the L4S queue.
         wire.send(*(wire.frame(size, ECT1) for _ in range(count)), value=9)

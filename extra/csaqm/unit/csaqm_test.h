@@ -117,91 +117,80 @@ static u32 core_array_threshold(u64 target)
 static void core_new(struct csaqm_vq *vq, u32 size)
 {
 	memset(vq, 0xa5, sizeof(*vq));
-	csaqm_vq_init(vq, unit_alloc(1, sizeof(struct csaqm_hist)),
-		      unit_alloc(size, sizeof(struct csaqm_record)), size);
+	csaqm_vq_init(vq, unit_alloc(csaqm_places(size), sizeof(struct csaqm_record)), size);
 }
 
 static void core_free(struct csaqm_vq *vq)
 {
-	free(vq->hist);
 	free(vq->ring);
 }
 
-/* Serve, which touches no record, and take out 64. */
+/* Serve, which removes no record unless it is all of them, and remove 64. */
 static void core_vq_serve(struct csaqm_vq *vq, u32 share, u64 bytes)
 {
-	u32 count = vq->count;
+	u32 count = csaqm_vq_count(vq);
 
 	csaqm_vq_serve(vq, share, bytes);
-	CHECK_EQ(vq->count, count);
+	CHECK_EQ(csaqm_vq_count(vq), vq->left_milli ? count : 0);
 	csaqm_vq_work(vq, 64);
 }
 
 static void core_vq_owe(struct csaqm_vq *vq, u64 bytes)
 {
-	u32 count = vq->count;
-
-	csaqm_vq_owe(vq, bytes);
-	CHECK_EQ(vq->count, count);
-	csaqm_vq_work(vq, 64);
+	core_vq_serve(vq, CSAQM_SHARE_ONE, bytes);
 }
 
-/* Serve nothing until @owed is 0. */
+/* Of which records bytes are owed that could be removed. */
+static bool core_is_late(const struct csaqm_vq *vq)
+{
+	return csaqm_vq_count(vq) && vq->owed_milli >= vq->ring[vq->head & vq->mask].bytes * 1000ULL;
+}
+
+/* Serve nothing until all that was served is removed. */
 static void core_settle(struct csaqm_vq *vq)
 {
 	u32 calls = 0;
 
-	while (vq->owed) {
+	while (core_is_late(vq)) {
 		core_vq_serve(vq, CSAQM_SHARE_ONE, 0);
-		CHECK(++calls < CORE_MOST, "@owed never becomes 0");
+		CHECK(++calls < CORE_MOST, "records of what was served stay");
 	}
 }
 
-/* What holds at any time: records, their sum, the histogram and its sums. */
+static u32 core_threshold(const struct csaqm_vq *vq, u32 target)
+{
+	static u64 sums[CSAQM_GROUP];
+
+	memset(sums, 0xa5, sizeof(sums));
+	return csaqm_vq_threshold(vq, target, sums);
+}
+
+/* What holds at any time: records are what was served of them and what is left. */
 static void core_walk(const struct csaqm_vq *vq)
 {
-	static u64 bins[CSAQM_VALUES];
-	u64 bytes = 0, sum;
-	u32 i, k, place;
+	u64 bytes = 0;
+	u32 i;
 
-	CHECK(vq->size && vq->head < vq->size && vq->count <= vq->size,
-	      "%u of %u at %u", vq->count, vq->size, vq->head);
-	CHECK(vq->frac < 1000, "%u", vq->frac);
-	CHECK(vq->owed <= vq->bytes, "%llu owed of %llu", (ull)vq->owed, (ull)vq->bytes);
-	CHECK_EQ(csaqm_vq_length(vq), vq->bytes - vq->owed);
-	memset(bins, 0, sizeof(bins));
-	for (i = 0; i < vq->count; i++) {
-		place = (vq->head + i) % vq->size;
-		CHECK(vq->ring[place].bytes, "record %u is empty", i);
-		bins[vq->ring[place].value] += vq->ring[place].bytes;
-		bytes += vq->ring[place].bytes;
-	}
-	CHECK_EQ(vq->bytes, bytes);
-	for (i = 0; i < CSAQM_GROUPS; i++) {
-		sum = 0;
-		for (k = 0; k < CSAQM_GROUP; k++) {
-			u32 value = i * CSAQM_GROUP + k;
-
-			if (vq->hist->bins[value] != bins[value])
-				CHECK_EQ(vq->hist->bins[value], bins[value]);
-			sum += bins[value];
-		}
-		CHECK_EQ(vq->hist->sums[i], sum);
-	}
+	CHECK(vq->size && vq->mask + 1 >= vq->size && !(vq->mask & (vq->mask + 1)), "%u places for %u", vq->mask + 1,
+	      vq->size);
+	CHECK(csaqm_vq_count(vq) <= vq->size, "%u of %u", csaqm_vq_count(vq), vq->size);
+	for (i = vq->head; i != vq->tail; i++)
+		bytes += vq->ring[i & vq->mask].bytes;
+	CHECK_EQ(vq->left_milli + vq->owed_milli, bytes * 1000);
+	CHECK_EQ(csaqm_vq_length(vq), (vq->left_milli + 999) / 1000);
 }
 
-/* A virtual queue without debts has what the array has. */
+/* A virtual queue from which all was removed that was served has what the array has. */
 static void core_same(const struct csaqm_vq *vq)
 {
 	u32 i, value;
 
-	CHECK_EQ(vq->owed, 0);
-	CHECK_EQ(vq->count, core_array.count);
-	for (i = 0; i < vq->count; i++) {
-		const struct csaqm_record *record =
-			&vq->ring[(vq->head + i) % vq->size];
+	CHECK(!core_is_late(vq), "not settled");
+	CHECK_EQ(csaqm_vq_count(vq), core_array.count);
+	for (i = 0; i < core_array.count; i++) {
+		const struct csaqm_record *record = &vq->ring[(vq->head + i) & vq->mask];
 
-		CHECK_EQ(record->bytes, core_array_bytes(i, &value));
+		CHECK_EQ(record->bytes - (i ? 0 : vq->owed_milli / 1000), core_array_bytes(i, &value));
 		CHECK_EQ(record->value, value);
 	}
 }

@@ -214,22 +214,22 @@ UNIT_TEST(core_idle_link_serves_by_rate)
 	struct core_run r;
 
 	core_begin_long(&r, 1000000, 900);
-	csaqm_idle_until(&r.p, &r.v, SEC);
+	csaqm_serve(&r.p, &r.v, SEC);
 	CHECK_EQ(core_served(&r, DUALPI2_QUEUE_C), 0);
 	CHECK_EQ(r.v.idle_ns, CSAQM_BUSY);
 	csaqm_idle(&r.v, SEC);
 	CHECK_EQ(r.v.idle_ns, SEC);
-	csaqm_idle_until(&r.p, &r.v, SEC);
+	csaqm_serve(&r.p, &r.v, SEC);
 	CHECK_EQ(core_served(&r, DUALPI2_QUEUE_C), 0);
-	csaqm_idle_until(&r.p, &r.v, SEC + SEC / 10);
+	csaqm_serve(&r.p, &r.v, SEC + SEC / 10);
 	CHECK_EQ(core_served(&r, DUALPI2_QUEUE_C), 90000);
 	CHECK_EQ(core_served(&r, DUALPI2_QUEUE_L), 90000);
 	/* that time is over */
-	csaqm_idle_until(&r.p, &r.v, SEC + SEC / 10);
-	csaqm_idle_until(&r.p, &r.v, SEC);
-	csaqm_idle_until(&r.p, &r.v, 0);
+	csaqm_serve(&r.p, &r.v, SEC + SEC / 10);
+	csaqm_serve(&r.p, &r.v, SEC);
+	csaqm_serve(&r.p, &r.v, 0);
 	CHECK_EQ(core_served(&r, DUALPI2_QUEUE_C), 90000);
-	csaqm_idle_until(&r.p, &r.v, 3 * SEC + SEC / 10);
+	csaqm_serve(&r.p, &r.v, 3 * SEC + SEC / 10);
 	CHECK_EQ(core_served(&r, DUALPI2_QUEUE_C), 1890000);
 	CHECK_EQ(core_served(&r, DUALPI2_QUEUE_L), 1890000);
 	core_end(&r);
@@ -242,13 +242,13 @@ UNIT_TEST(core_idle_begins_when_the_link_is_free)
 
 	core_begin_long(&r, 1000000, 1000);
 	csaqm_idle(&r.v, 0);
-	csaqm_idle_until(&r.p, &r.v, 5 * MS);
+	csaqm_serve(&r.p, &r.v, 5 * MS);
 	CHECK_EQ(core_served(&r, DUALPI2_QUEUE_C), 5000);
 	csaqm_idle(&r.v, 10 * MS);
-	csaqm_idle_until(&r.p, &r.v, 9 * MS);
+	csaqm_serve(&r.p, &r.v, 9 * MS);
 	CHECK_EQ(core_served(&r, DUALPI2_QUEUE_C), 5000);
 	CHECK_EQ(r.v.idle_ns, 10 * MS);
-	csaqm_idle_until(&r.p, &r.v, 11 * MS);
+	csaqm_serve(&r.p, &r.v, 11 * MS);
 	CHECK_EQ(core_served(&r, DUALPI2_QUEUE_C), 6000);
 	core_end(&r);
 }
@@ -271,7 +271,7 @@ UNIT_TEST(core_idle_in_any_steps_serves_the_same)
 		csaqm_idle(&r.v, start);
 		for (n = 0; n < 1000; n++) {
 			now += unit_any(1, most);
-			csaqm_idle_until(&r.p, &r.v, now);
+			csaqm_serve(&r.p, &r.v, now);
 		}
 		got = core_served(&r, DUALPI2_QUEUE_C);
 		want = (now - start) * (rate / 1e9L) * vrate / 1000;
@@ -304,7 +304,7 @@ UNIT_TEST(core_idle_of_any_length_is_service)
 
 			core_begin_long(&r, rates[i], 1);
 			csaqm_idle(&r.v, 1);
-			csaqm_idle_until(&r.p, &r.v, 1 + gaps[k]);
+			csaqm_serve(&r.p, &r.v, 1 + gaps[k]);
 			got = core_served(&r, DUALPI2_QUEUE_C);
 			if (want > all)
 				want = all;
@@ -321,7 +321,7 @@ UNIT_TEST(core_idle_of_any_length_is_service)
 				      got == all, "%llu ns at %llu B/s: %llu",
 				      (ull)gaps[k], (ull)rates[i], (ull)got);
 			/* no time counts twice */
-			csaqm_idle_until(&r.p, &r.v, 1 + gaps[k]);
+			csaqm_serve(&r.p, &r.v, 1 + gaps[k]);
 			got = core_served(&r, DUALPI2_QUEUE_C);
 			CHECK(got <= want * 1.0001L + 1,
 			      "%llu ns at %llu B/s: %llu, want %Lf",
@@ -361,14 +361,16 @@ static void core_play(bool dual, u64 bandwidth, const u64 *offered, u64 *forward
 
 			now = free_ns;
 			queued -= bytes;
-			if (csaqm_is_due(&r.p, &r.v, now))
+			if (csaqm_is_due(&r.p, &r.v, now)) {
+				csaqm_serve(&r.p, &r.v, now);
 				csaqm_update(&r.p, &r.v, now);
+			}
 			if (csaqm_verdict(&r.p, &r.v, DUALPI2_QUEUE_C,
 					  fifo[place].value,
 					  DUALPI2_ECN_ECT0) == CSAQM_DROP) {
 				csaqm_dropped(&r.p, &r.v, DUALPI2_QUEUE_C, bytes);
 			} else {
-				csaqm_sent(&r.p, &r.v, bytes);
+				csaqm_sent(&r.v, bytes);
 				free_ns = now + SEC * bytes / bandwidth;
 				if (now >= 4 * SEC)
 					forwarded[fifo[place].flow] += bytes;
@@ -380,8 +382,8 @@ static void core_play(bool dual, u64 bandwidth, const u64 *offered, u64 *forward
 		if (now > end)
 			break;
 		next[i] += gap[i];
+		csaqm_serve(&r.p, &r.v, now);
 		if (!queued) {
-			csaqm_idle_until(&r.p, &r.v, now);
 			r.v.idle_ns = CSAQM_BUSY;
 			free_ns = free_ns > now ? free_ns : now;
 		}
