@@ -35,11 +35,13 @@ from parents import Account, Kind, Tree
 KINDS = ("csaqm", "vdq_csaqm")
 ECNS = (NOT_ECT, ECT1, ECT0, CE)
 HEADER = lib.Header("extra/csaqm/csaqm_uapi.h", "extra/ppv/ppv_uapi.h")
-VDQ = HEADER.attributes("TCA_CSAQM_")
-KNOBS = {"csaqm": {name: knob for name, knob in VDQ.items() if knob[0] <= HEADER.number("TCA_CSAQM_ECN")},
-         "vdq_csaqm": VDQ, "ppv": HEADER.attributes("TCA_PPV_")}
+ALL = HEADER.attributes("TCA_CSAQM_")
+KNOBS = {"csaqm": {name: knob for name, knob in ALL.items()
+                   if knob[0] <= HEADER.number("TCA_CSAQM_ECN") or name == "arrival_drop"},
+         "vdq_csaqm": {name: knob for name, knob in ALL.items() if name != "arrival_drop"},
+         "ppv": HEADER.attributes("TCA_PPV_")}
 # The limit that is shown follows the buffers.
-DEFAULTS = {"csaqm": {"tupdate": 5000, "target": 5000, "buffer": 500000, "carry": 0, "ecn": 1},
+DEFAULTS = {"csaqm": {"tupdate": 5000, "target": 5000, "buffer": 500000, "carry": 0, "ecn": 1, "arrival_drop": 0},
             "vdq_csaqm": {"tupdate": 10000, "target": 20000, "buffer": 200000, "carry": 0, "ecn": 1, "target_l": 1000,
                           "buffer_l": 50000, "vrate": 984, "vrate_l": 900}}
 MARK, IPV4_ID = (HEADER.number(f"TC_PPV_CARRY_{name}") for name in ("MARK", "IPV4_ID"))
@@ -154,6 +156,8 @@ class Model:
         self.threshold = {"c": 0, "l": 0}
         # (number, bytes, value, ecn) of each that waits
         self.waiting = {"c": [], "l": []}
+        # numbers of those that were dropped for one that arrived
+        self.replaced = []
 
     def queue_of(self, ecn):
         return "l" if self.dual and ecn in (ECT1, CE) else "c"
@@ -165,14 +169,24 @@ class Model:
     def length(self, name):
         return sum(size for size, _ in self.records[name])
 
-    def arrive(self, number, size, value, ecn):
-        """False if it is dropped.  What is empty takes a packet of any length."""
-        queue = self.queue_of(ecn)
+    def is_full(self, queue, size):
+        """Whether there is no room for a packet.  What is empty takes a packet of any length."""
         waiting = sum(packet[1] for packet in self.waiting[queue])
-        if sum(map(len, self.waiting.values())) >= self.limit or \
-           (waiting and waiting + size > self.buffer[queue]) or \
-           any((self.records[name] and self.length(name) + size > self.vbuffer[name]) or
-               len(self.records[name]) >= self.limit for name in self.related(queue)):
+        return (waiting and waiting + size > self.buffer[queue]) or \
+            any((self.records[name] and self.length(name) + size > self.vbuffer[name]) or
+                len(self.records[name]) >= self.limit for name in self.related(queue))
+
+    def arrive(self, number, size, value, ecn):
+        """False if it is dropped."""
+        queue = self.queue_of(ecn)
+        if sum(map(len, self.waiting.values())) >= self.limit:
+            return False
+        # At most 64 for one, and the last one stays.
+        for _ in range(min(64, len(self.waiting[queue]) - 1) if self.knobs.get("arrival_drop") else 0):
+            if not self.is_full(queue, size) or not self.waiting[queue][0][2] < self.threshold[queue] <= value:
+                break
+            self.replaced.append(self.purge(queue))
+        if self.is_full(queue, size):
             return False
         self.waiting[queue].append((number, size, value, ecn))
         for name in self.related(queue):

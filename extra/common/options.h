@@ -62,6 +62,7 @@ struct option_spec {
 	bool needed;		/* when a qdisc is added */
 	const char *json_key;
 	const char *const *names;	/* OPTION_CHOICE */
+	const char *only;	/* the qdisc that has it; NULL: all with the table */
 };
 
 /* What one command asks for. */
@@ -75,10 +76,6 @@ struct option_plugin {
 	const struct option_spec *options;
 	unsigned int len;
 	const char *usage;
-
-	/* Options behind these belong to another qdisc alone. */
-	unsigned int len_elsewhere;
-	const char *elsewhere;
 
 	/* Returns how many arguments it took, or a negative number. */
 	int (*parse_list)(struct option_request *req, int argc, char **argv);
@@ -260,6 +257,12 @@ static inline int option_parse_value(const struct option_plugin *plugin,
 	return -1;
 }
 
+static inline bool option_has(const struct option_plugin *plugin,
+			      const struct option_spec *opt)
+{
+	return !opt->only || strcmp(opt->only, plugin->name) == 0;
+}
+
 static inline const struct option_spec *
 option_find(const struct option_plugin *plugin, const char *word)
 {
@@ -268,14 +271,19 @@ option_find(const struct option_plugin *plugin, const char *word)
 	unsigned int i;
 
 	for (i = 0; i < plugin->len; i++) {
-		if (strcmp(word, plugin->options[i].word) == 0)
-			return &plugin->options[i];
-		option_guess_try(&guess, plugin->options[i].word);
+		const struct option_spec *opt = &plugin->options[i];
+		bool same = strcmp(word, opt->word) == 0;
+
+		if (!option_has(plugin, opt)) {
+			if (same)
+				snprintf(hint, sizeof(hint), "an option of %s",
+					 opt->only);
+			continue;
+		}
+		if (same)
+			return opt;
+		option_guess_try(&guess, opt->word);
 	}
-	for (; i < plugin->len_elsewhere; i++)
-		if (strcmp(word, plugin->options[i].word) == 0)
-			snprintf(hint, sizeof(hint), "an option of %s",
-				 plugin->elsewhere);
 	option_unknown(plugin->name, &guess, *hint ? hint : NULL);
 	return NULL;
 }
@@ -455,7 +463,7 @@ static inline void option_print(const struct option_plugin *plugin,
 	for (i = 0; i < plugin->len; i++) {
 		const struct option_spec *opt = &plugin->options[i];
 
-		if (opt->kind != OPTION_LIST &&
+		if (opt->kind != OPTION_LIST && option_has(plugin, opt) &&
 		    option_read(tb[opt->attr], option_size(opt->kind), &val))
 			option_print_option(opt, val);
 	}

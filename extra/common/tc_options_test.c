@@ -57,6 +57,8 @@ static const struct {
 	{ CSAQM, "carry ipv4_id", "2{7:1:1}" },
 	{ CSAQM, "ecn", "2{8:1:1}" },
 	{ CSAQM, "noecn", "2{8:1:0}" },
+	{ CSAQM, "arrival_drop", "2{13:1:1}" },
+	{ CSAQM, "noarrival_drop", "2{13:1:0}" },
 	/* Whatever the order of the words. */
 	{ CSAQM, "noecn carry ipv4_id buffer 4 target 3 tupdate 200 limit 2 bandwidth 1mbit",
 	  "2{2:8:125000 3:4:2 5:4:3 4:4:200 6:4:4 7:1:1 8:1:0}" },

@@ -9,6 +9,10 @@ static const char *const common_words[] = {
 	"ipv4_id", "ecn", "noecn",
 };
 
+static const char *const one_words[] = {
+	"arrival_drop", "noarrival_drop",
+};
+
 static const char *const vdq_words[] = {
 	"target_l", "buffer_l", "vrate", "vrate_l",
 };
@@ -30,10 +34,28 @@ static bool has_words(const char *text, const char *const *list,
 	return all;
 }
 
+static void test_options_elsewhere(struct qdisc_util *qu,
+				   struct qdisc_util *other,
+				   const char *const *words, unsigned int len)
+{
+	char want[TEXT_SIZE], line[64];
+	unsigned int i;
+
+	for (i = 0; i < len; i++) {
+		sprintf(want,
+			"%s: unknown option \"%s\" (an option of %s); see: tc qdisc add %s help\n",
+			qu->id, words[i], other->id, qu->id);
+		sprintf(line, "%s 1", words[i]);
+		check(is_denied(qu, change(qu, line)) && !strcmp(errors, want),
+		      "%s says that %s is an option of %s", qu->id, words[i],
+		      other->id);
+	}
+}
+
 static void test_extra_help(void)
 {
 	struct qdisc_util *const all[] = { CSAQM, VDQ, PPV };
-	char *usage, want[TEXT_SIZE], line_l[64];
+	char *usage, want[TEXT_SIZE];
 	const char *line, *end;
 	unsigned int i;
 	size_t width;
@@ -54,6 +76,9 @@ static void test_extra_help(void)
 		if (qu == VDQ)
 			whole &= has_words(usage, vdq_words,
 					   ARRAY_SIZE(vdq_words));
+		if (qu == CSAQM)
+			whole &= has_words(usage, one_words,
+					   ARRAY_SIZE(one_words));
 		check(whole, "%s help has every option", qu->id);
 		for (width = 0, line = usage; (end = strchr(line, '\n'));
 		     line = end + 1)
@@ -71,16 +96,8 @@ static void test_extra_help(void)
 		free(usage);
 	}
 
-	for (i = 0; i < ARRAY_SIZE(vdq_words); i++) {
-		sprintf(want,
-			"csaqm: unknown option \"%s\" (an option of vdq_csaqm); see: tc qdisc add csaqm help\n",
-			vdq_words[i]);
-		sprintf(line_l, "%s 1", vdq_words[i]);
-		check(is_denied(CSAQM, change(CSAQM, line_l)) &&
-		      !strcmp(errors, want),
-		      "csaqm says that %s is an option of vdq_csaqm",
-		      vdq_words[i]);
-	}
+	test_options_elsewhere(CSAQM, VDQ, vdq_words, ARRAY_SIZE(vdq_words));
+	test_options_elsewhere(VDQ, CSAQM, one_words, ARRAY_SIZE(one_words));
 
 	capture_errors();
 	i = PPV->parse_copt(PPV, 0, NULL, &request.n, "eth0");
@@ -152,6 +169,7 @@ static void test_man_of_csaqm(const char *path)
 	char val[32];
 
 	check(has_words(text, common_words, ARRAY_SIZE(common_words)) &&
+	      has_words(text, one_words, ARRAY_SIZE(one_words)) &&
 	      has_words(text, vdq_words, ARRAY_SIZE(vdq_words)),
 	      "the man page of csaqm has every option");
 	check_default_of_both(text, "target", CSAQM_TARGET_US_DEF,
@@ -231,6 +249,8 @@ static const struct {
 	{ CSAQM, "noecn carry ipv4_id bandwidth 1234567bps target 1234567us",
 	  "bandwidth 9876536bit target 1.234567s carry ipv4_id noecn ",
 	  "\"bandwidth\":1234567,\"target\":1234567,\"carry\":\"ipv4_id\",\"ecn\":false" },
+	{ CSAQM, "arrival_drop noecn", "noecn arrival_drop ", "\"ecn\":false,\"arrival-drop\":true" },
+	{ CSAQM, "noarrival_drop limit 5", "limit 5p noarrival_drop ", "\"limit\":5,\"arrival-drop\":false" },
 	{ CSAQM, "bandwidth 1tbit target 999us buffer 16384us tupdate 999999us",
 	  "bandwidth 1Tbit target 999us tupdate 999.999ms buffer 16.384ms ",
 	  "\"bandwidth\":125000000000,\"target\":999,\"tupdate\":999999,\"buffer\":16384" },
@@ -274,6 +294,10 @@ static void test_extra_printed(void)
 	front_end = CSAQM;
 	print(false, false, request_options());
 	check_text("csaqm shows no option of vdq_csaqm", out, "target 5ms ");
+	change(CSAQM, "target 5ms arrival_drop");
+	front_end = VDQ;
+	print(false, false, request_options());
+	check_text("vdq_csaqm shows no option of csaqm", out, "target 5ms ");
 }
 
 static void set_one(int type, const void *data, int len)

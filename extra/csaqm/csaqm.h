@@ -89,6 +89,7 @@ enum csaqm_verdict {
  * @ecn: false: ECT(0) is dropped as Not-ECT is
  * @limit_is_set: false: @limit_pkts follows the buffers
  * @dual: two queues: vdq_csaqm
+ * @arrival_drop: a full queue drops by value; not with @dual
  */
 struct csaqm_config {
 	u64 bandwidth;
@@ -104,6 +105,7 @@ struct csaqm_config {
 	bool ecn;
 	bool limit_is_set;
 	bool dual;
+	bool arrival_drop;
 };
 
 /**
@@ -117,6 +119,7 @@ struct csaqm_config {
  * @share: rate of each virtual queue, in 1/1000 of the link's
  * @dual: two queues
  * @ecn: ECT(0) is marked
+ * @arrival_drop: a full queue drops by value
  */
 struct csaqm_params {
 	struct dualpi2_link link;
@@ -128,6 +131,7 @@ struct csaqm_params {
 	u32 share[DUALPI2_QUEUES];
 	bool dual;
 	bool ecn;
+	bool arrival_drop;
 };
 
 /**
@@ -244,6 +248,7 @@ static inline void csaqm_params_init(struct csaqm_params *p,
 		.tupdate_ns = dualpi2_us_to_ns(cfg->tupdate_us),
 		.dual = cfg->dual,
 		.ecn = cfg->ecn,
+		.arrival_drop = cfg->arrival_drop,
 	};
 	for (i = 0; i < DUALPI2_QUEUES; i++) {
 		u64 vrate_bytes = div_u64(cfg->bandwidth * vrate[i],
@@ -705,6 +710,42 @@ static inline bool csaqm_is_due(const struct csaqm_params *p,
 }
 
 /**
+ * csaqm_is_below() - is a value below any related threshold?
+ * @p: parameters
+ * @v: state
+ * @queue: the queue of the packet
+ * @value: coded
+ */
+static inline bool csaqm_is_below(const struct csaqm_params *p,
+				  const struct csaqm_vars *v,
+				  enum dualpi2_queue queue, u32 value)
+{
+	return value < v->vq[DUALPI2_QUEUE_C].threshold ||
+	       (csaqm_is_l(p, queue) &&
+		value < v->vq[DUALPI2_QUEUE_L].threshold);
+}
+
+/**
+ * csaqm_gives_way() - is a packet dropped for one that arrives at a full queue?
+ * @p: parameters
+ * @v: state
+ * @value: of the oldest packet
+ * @arriving: value of the packet that arrives
+ *
+ * The VDQ-CSAQM paper, footnote 1: CSAQM can drop by value at arrival, because packets of
+ * its virtual queue are still there.  The papers do not say which one it drops; here it
+ * is the oldest one, if only that one is below the threshold.
+ */
+static inline bool csaqm_gives_way(const struct csaqm_params *p,
+				   const struct csaqm_vars *v, u32 value,
+				   u32 arriving)
+{
+	return p->arrival_drop &&
+	       csaqm_is_below(p, v, DUALPI2_QUEUE_C, value) &&
+	       !csaqm_is_below(p, v, DUALPI2_QUEUE_C, arriving);
+}
+
+/**
  * csaqm_verdict() - what happens to a packet that is about to leave
  * @p: parameters
  * @v: state
@@ -719,12 +760,7 @@ static inline enum csaqm_verdict
 csaqm_verdict(const struct csaqm_params *p, const struct csaqm_vars *v,
 	      enum dualpi2_queue queue, u32 value, enum dualpi2_ecn ecn)
 {
-	u32 threshold = v->vq[DUALPI2_QUEUE_C].threshold;
-
-	if (csaqm_is_l(p, queue))
-		threshold = max_t(u32, threshold,
-				  v->vq[DUALPI2_QUEUE_L].threshold);
-	if (value >= threshold || ecn == DUALPI2_ECN_CE)
+	if (!csaqm_is_below(p, v, queue, value) || ecn == DUALPI2_ECN_CE)
 		return CSAQM_PASS;
 	if (ecn == DUALPI2_ECN_ECT1 || (ecn == DUALPI2_ECN_ECT0 && p->ecn))
 		return CSAQM_MARK;

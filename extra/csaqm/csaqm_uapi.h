@@ -25,6 +25,8 @@ enum {
 	TCA_CSAQM_BUFFER_L,		/* u32, us, of the L4S queue */
 	TCA_CSAQM_VRATE,		/* u32, 1/1000 of the bandwidth, Classic virtual queue */
 	TCA_CSAQM_VRATE_L,		/* u32, 1/1000 of the bandwidth, L4S virtual queue */
+	/* csaqm only */
+	TCA_CSAQM_ARRIVAL_DROP,		/* u8, 1: a full queue drops by value */
 	__TCA_CSAQM_MAX
 };
 #define TCA_CSAQM_MAX (__TCA_CSAQM_MAX - 1)
@@ -34,7 +36,9 @@ struct tc_csaqm_queue {
 	__u64 arrived;			/* packets that came for it */
 	__u64 forwarded;		/* packets */
 	__u64 marked;			/* of these: CE set here */
-	__u64 dropped_value;		/* packets, value below the threshold */
+	__u64 dropped_value;		/* packets, value below the threshold: at dequeue,
+					 * or for one that arrived at a full queue
+					 */
 	__u64 dropped_buffer;		/* packets, queue or a virtual queue full */
 	__u64 dropped_limit;		/* packets, beyond the limit in packets */
 	__u64 purged;			/* packets, by a change or a reset */

@@ -10,13 +10,13 @@
 #define CSAQM_TUPDATE_MIN	100
 #define CSAQM_SHARE_ONE		1000
 
-#define CSAQM_HAS(_word, _kind, _attr, _min, _max, _json_key) \
+#define CSAQM_HAS(_word, _kind, _attr, _min, _max, _json_key, ...) \
 	{ .word = _word, .kind = _kind, .attr = _attr, .min = _min, \
-	  .max = _max, .json_key = _json_key }
+	  .max = _max, .json_key = _json_key, __VA_ARGS__ }
 
-#define CSAQM_IS(_word, _attr, _value, _json_key) \
+#define CSAQM_IS(_word, _attr, _value, _json_key, ...) \
 	{ .word = _word, .kind = OPTION_FLAG, .attr = _attr, .min = _value, \
-	  .json_key = _json_key }
+	  .json_key = _json_key, __VA_ARGS__ }
 
 /* In the order of the output. */
 static const struct option_spec csaqm_options[] = {
@@ -35,18 +35,19 @@ static const struct option_spec csaqm_options[] = {
 	  .json_key = "carry", .names = option_carries },
 	CSAQM_IS("ecn", TCA_CSAQM_ECN, 1, "ecn"),
 	CSAQM_IS("noecn", TCA_CSAQM_ECN, 0, "ecn"),
-	/* vdq_csaqm only */
+	CSAQM_IS("arrival_drop", TCA_CSAQM_ARRIVAL_DROP, 1, "arrival-drop",
+		 .only = "csaqm"),
+	CSAQM_IS("noarrival_drop", TCA_CSAQM_ARRIVAL_DROP, 0, "arrival-drop",
+		 .only = "csaqm"),
 	CSAQM_HAS("target_l", OPTION_TIME, TCA_CSAQM_TARGET_L,
-		  1, OPTION_TIME_MAX_US, "target-l"),
+		  1, OPTION_TIME_MAX_US, "target-l", .only = "vdq_csaqm"),
 	CSAQM_HAS("buffer_l", OPTION_TIME, TCA_CSAQM_BUFFER_L,
-		  1, OPTION_TIME_MAX_US, "buffer-l"),
+		  1, OPTION_TIME_MAX_US, "buffer-l", .only = "vdq_csaqm"),
 	CSAQM_HAS("vrate", OPTION_SHARE, TCA_CSAQM_VRATE,
-		  1, CSAQM_SHARE_ONE, "vrate"),
+		  1, CSAQM_SHARE_ONE, "vrate", .only = "vdq_csaqm"),
 	CSAQM_HAS("vrate_l", OPTION_SHARE, TCA_CSAQM_VRATE_L,
-		  1, CSAQM_SHARE_ONE, "vrate-l"),
+		  1, CSAQM_SHARE_ONE, "vrate-l", .only = "vdq_csaqm"),
 };
-
-#define CSAQM_OPTIONS_VDQ	4
 
 #define CSAQM_UNITS \
 	"RATE is in bit/s unless it ends in kbit, mbit, gbit, bps etc.;\n" \
@@ -56,13 +57,12 @@ static const struct option_spec csaqm_options[] = {
 static const struct option_plugin csaqm_plugin = {
 	.name = "csaqm",
 	.options = csaqm_options,
-	.len = ARRAY_SIZE(csaqm_options) - CSAQM_OPTIONS_VDQ,
-	.len_elsewhere = ARRAY_SIZE(csaqm_options),
-	.elsewhere = "vdq_csaqm",
+	.len = ARRAY_SIZE(csaqm_options),
 	.usage =
 	"Usage: ... csaqm bandwidth RATE [ limit PACKETS ]\n"
 	"                 [ target TIME ] [ tupdate TIME ] [ buffer TIME ]\n"
 	"                 [ carry mark|ipv4_id ] [ ecn | noecn ]\n"
+	"                 [ arrival_drop | noarrival_drop ]\n"
 	CSAQM_UNITS,
 };
 

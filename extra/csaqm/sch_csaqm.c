@@ -144,6 +144,50 @@ static __always_inline void csaqm_refresh(struct csaqm_sched_data *q, u64 now_ns
 		csaqm_refresh_now(q, now_ns);
 }
 
+/* A packet left its queue and is not to be sent.  The parents are the caller's. */
+static void csaqm_drop(struct Qdisc *sch, struct sk_buff *skb)
+{
+	struct csaqm_sched_data *q = qdisc_priv(sch);
+	enum dualpi2_queue queue = csaqm_queue_of(skb);
+
+	csaqm_dropped(&q->params, &q->vars, queue, qdisc_pkt_len(skb));
+	qdisc_qstats_drop(sch);
+	dualpi2_backlog_dec(sch, skb);
+}
+
+/* Drop packets at the head that give way to one that arrives.  One stays: parents before
+ * 2025 do not expect a child to become empty in an enqueue.
+ *
+ * Return: true if there is room now.
+ */
+static noinline bool csaqm_make_room(struct Qdisc *sch, u32 value, u32 bytes,
+				     struct sk_buff **to_free)
+{
+	struct csaqm_sched_data *q = qdisc_priv(sch);
+	struct csaqm_fifo *fifo = &q->fifo[DUALPI2_QUEUE_C];
+	unsigned int dropped = 0, dropped_bytes = 0;
+	struct sk_buff *skb;
+	bool room = false;
+
+	while (!room && fifo->list.qlen > 1 &&
+	       dropped < DUALPI2_DROPS_PER_DEQUEUE &&
+	       csaqm_gives_way(&q->params, &q->vars,
+			       dualpi2_cb(fifo->list.head)->priv, value)) {
+		skb = csaqm_pop(fifo);
+		fifo->stats.dropped_value++;
+		dropped++;
+		dropped_bytes += qdisc_pkt_len(skb);
+		csaqm_drop(sch, skb);
+		__qdisc_drop(skb, to_free);
+		csaqm_catch_up(&q->params, &q->vars);
+		room = csaqm_has_room(&q->params, &q->vars, DUALPI2_QUEUE_C,
+				      fifo->bytes, bytes);
+	}
+	if (dropped)
+		qdisc_tree_reduce_backlog(sch, dropped, dropped_bytes);
+	return room;
+}
+
 static int csaqm_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns,
 			     struct sk_buff **to_free)
 {
@@ -162,7 +206,8 @@ static int csaqm_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, u64 now_ns,
 	}
 	csaqm_catch_up(&q->params, &q->vars);
 	if (unlikely(!csaqm_has_room(&q->params, &q->vars, queue, fifo->bytes,
-				     bytes))) {
+				     bytes)) &&
+	    !csaqm_make_room(sch, value, bytes, to_free)) {
 		fifo->stats.dropped_buffer++;
 		return qdisc_drop(skb, sch, to_free);
 	}
@@ -238,17 +283,6 @@ static bool csaqm_signal(struct csaqm_sched_data *q, struct csaqm_fifo *fifo,
 	default:
 		return false;
 	}
-}
-
-/* A packet left its queue and is not to be sent.  The parents are the caller's. */
-static void csaqm_drop(struct Qdisc *sch, struct sk_buff *skb)
-{
-	struct csaqm_sched_data *q = qdisc_priv(sch);
-	enum dualpi2_queue queue = csaqm_queue_of(skb);
-
-	csaqm_dropped(&q->params, &q->vars, queue, qdisc_pkt_len(skb));
-	qdisc_qstats_drop(sch);
-	dualpi2_backlog_dec(sch, skb);
 }
 
 /* Wait for the shaper.  A watchdog that is set is set for this very packet.
@@ -402,6 +436,9 @@ static void csaqm_work(struct work_struct *work)
 
 static const struct dualpi2_attr_spec csaqm_knobs[TCA_CSAQM_MAX + 1] = {
 	CSAQM_KNOBS("csaqm"),
+	[TCA_CSAQM_ARRIVAL_DROP] =
+		CSAQM_KNOB("csaqm", arrival_drop, 0, 1, "arrival_drop",
+			   "0 or 1"),
 };
 
 static const struct dualpi2_attr_spec csaqm_vdq_knobs[TCA_CSAQM_MAX + 1] = {

@@ -29,16 +29,17 @@ from lib_csaqm import MBIT, CALM, SLOW, ROOMY, gated, refresh, text_of, fill, ca
 
 BOUNDS = {"bandwidth": (1000, 125000000000), "limit": (1, 1048576), "tupdate": (100, LONGEST_US),
           "target": (1, LONGEST_US), "buffer": (1, LONGEST_US), "carry": (0, 1), "ecn": (0, 1),
-          "target_l": (1, LONGEST_US), "buffer_l": (1, LONGEST_US), "vrate": (900, 1000), "vrate_l": (1, 984)}
+          "target_l": (1, LONGEST_US), "buffer_l": (1, LONGEST_US), "vrate": (900, 1000), "vrate_l": (1, 984),
+          "arrival_drop": (0, 1)}
 BEYOND = {"bandwidth": (1, 999, 125000000001, 2**63, 2**64 - 1), "limit": (0, 1048577, 2**32 - 1),
           "tupdate": (0, 99, LONGEST_US + 1), "target": (0, LONGEST_US + 1), "buffer": (0, LONGEST_US + 1),
           "carry": (2, 255), "ecn": (2, 255), "target_l": (0, LONGEST_US + 1), "buffer_l": (0, LONGEST_US + 1),
-          "vrate": (0, 1001, 2**32 - 1), "vrate_l": (0, 1001, 2**32 - 1)}
+          "vrate": (0, 1001, 2**32 - 1), "vrate_l": (0, 1001, 2**32 - 1), "arrival_drop": (2, 255)}
 TIME = "must be 1 us to 4294967 us"
 RANGE = {"bandwidth": "must be 8 kbit/s to 1 Tbit/s", "limit": "must be 1 to 1048576 packets",
          "tupdate": "must be 100 us to 4294967 us", "target": TIME, "buffer": TIME, "carry": "must be 0 (mark) or 1 "
          "(ipv4_id)", "ecn": "must be 0 or 1", "target_l": TIME, "buffer_l": TIME, "vrate": "must be 0.001 to 1",
-         "vrate_l": "must be 0.001 to 1"}
+         "vrate_l": "must be 0.001 to 1", "arrival_drop": "must be 0 or 1"}
 # Minimum, maximum and default limit follow from the bandwidth.
 SOME = {"bandwidth": 1000 * MBIT, "limit": 7777}
 OPTIONS = [(kind, name) for kind in KINDS for name in KNOBS[kind]]
@@ -108,11 +109,11 @@ def option_CASE_of_wrong_length_or_twice_is_refused(case):
 
 @each(KINDS)
 def option_of_CASE_that_is_unknown_is_refused(kind):
-    """Those of vdq_csaqm are unknown to csaqm."""
+    """Those of one alone are unknown to the other."""
     with Wire(kind, **SOME) as wire:
         before = wire.stats()["raw"]
         lib_extra.refuses_unknown(wire.request, kind, pack(kind, limit=5),
-                                  (0, 1, 13, 14, 100, 0x3fff, *((9, 10, 11, 12) if kind == "csaqm" else ())))
+                                  (0, 1, 14, 15, 100, 0x3fff, *((9, 10, 11, 12) if kind == "csaqm" else (13,))))
         expect_equal(wire.stats()["raw"], before, "options afterwards")
 
 
@@ -139,7 +140,8 @@ def options_of_CASE_shown_and_set_again_change_no_byte(kind):
             values = {"bandwidth": rng.choice((1000, 125000000000, rng.randrange(1000, 10**9))),
                       "limit": rng.choice((1, 2, 1000, rng.randrange(1, 20000))), "carry": rng.randrange(2),
                       "ecn": rng.randrange(2), "tupdate": rng.randrange(100, LONGEST_US),
-                      "vrate": rng.randrange(900, 1001), "vrate_l": rng.randrange(1, 901)}
+                      "vrate": rng.randrange(900, 1001), "vrate_l": rng.randrange(1, 901),
+                      "arrival_drop": rng.randrange(2)}
             values |= {name: rng.choice((1, LONGEST_US, rng.randrange(1, LONGEST_US)))
                        for name in ("target", "buffer", "target_l", "buffer_l")}
             values = {name: values[name] for name in rng.sample(list(KNOBS[kind]), rng.randint(1, len(KNOBS[kind])))}
@@ -200,6 +202,57 @@ def buffer_of_CASE_that_is_empty_takes_a_packet_of_any_length(kind):
             st = wire.idle()["10:"]
             expect_equal(total(st, "dropped_buffer") - total(before, "dropped_buffer"), 5 - sum(got), "dropped_buffer")
             expect_equal(len(wire.arrivals()), 5 + sum(got), "packets that left")
+
+
+@each((0, 1))
+def buffer_that_is_full_drops_by_value_with_arrival_drop_CASE(arrival_drop):
+    """Each packet, as the model has it: of the queue with the option, otherwise the one that arrives."""
+    knobs = {"bandwidth": 5000, "buffer": 4000000, "target": 1000000, "arrival_drop": arrival_drop} | SLOW
+    with Wire("csaqm", **knobs) as wire:
+        model, rng = Model("csaqm", **knobs), random.Random(17)
+        # On the link for 0.2 s, while the others arrive.
+        fill(wire, model, rng, 1, (VALUE_MAX,), (ECT0,), (1000,))
+        model.leave()
+        fill(wire, model, rng, 40, range(65536), sizes=(400, 700, 1000))
+        model.update()
+        expect_equal(state_of(refresh(wire)), model.state(), "full")
+        for turn in range(60):
+            fill(wire, model, rng, 1, range(65536), sizes=(60, 400, 1000))
+            st = wire.stats()
+            expect_equal(state_of(st), model.state(), f"packet {turn}")
+            expect_equal(st["c"]["dropped_value"], len(model.replaced), "dropped_value")
+            check_accounts(st)
+        expect_between(len(model.replaced), 2 * arrival_drop, 60 * arrival_drop, "packets that gave way")
+        want = {}
+        while any(model.waiting.values()):
+            want |= dict(model.leave())
+        wire.idle()
+        expect_equal([number for _, number, _ in wire.arrivals()][1:],
+                     [number for number, verdict in want.items() if verdict != "drop"], "packets that left")
+
+
+@test()
+def buffer_with_arrival_drop_keeps_the_last_packet():
+    """It is below the threshold and in the way, but parents may not see a child become empty."""
+    lines = "qdisc add dev w0 root handle 1: drr\nclass add dev w0 parent 1: classid 1:1 drr\n" \
+            "filter add dev w0 parent 1: matchall classid 1:1\n"
+    with Wire("csaqm", mtu=9000, lines=lines, parent="1:1", bandwidth=5000, target=1, buffer=1, arrival_drop=1,
+              **SLOW) as wire:
+        wire.send(wire.frame(60, ECT0), value=VALUE_MAX)
+        wire.send(wire.frame(3500, ECT0), value=9)
+        expect_equal(refresh(wire)["c"]["threshold"], 10, "threshold")
+        expect_equal(wire.send(wire.frame(3500, ECT0), value=VALUE_MAX, may_drop=True), 0, "taken, beyond 6056 bytes")
+        st = wire.stats()
+        expect_equal((st["c"]["packets"], st["c"]["dropped_buffer"], st["c"]["dropped_value"]), (1, 1, 0),
+                     "packets, dropped_buffer, dropped_value")
+        # Two that wait: one may go.
+        wire.send(wire.frame(1000, ECT0), value=VALUE_MAX)
+        expect_equal(wire.send(wire.frame(3500, ECT0), value=VALUE_MAX), 1, "taken")
+        dump = wire.dump()
+        expect_equal((dump["10:"]["c"]["packets"], dump["10:"]["c"]["dropped_value"]), (2, 1), "packets, dropped_value")
+        expect_equal((dump["1:"]["qlen"], dump["1:"]["backlog"]), (2, 4500), "in drr")
+        wire.idle()
+        expect_equal(len(wire.arrivals()), 3, "packets that left")
 
 
 @test()
@@ -434,7 +487,9 @@ def changes_of_CASE_under_traffic_lose_nothing(kind):
             values = {"bandwidth": rng.choice((1, 4, 40)) * MBIT, "limit": rng.choice((1, 5, 50, 100, 1000)),
                       "target": rng.choice((1, 5000, 100000)), "buffer": rng.choice((1, 20000, 200000)),
                       "tupdate": rng.choice((100, 10000, 1000000)), "ecn": rng.randrange(2)}
-            if kind == "vdq_csaqm":
+            if kind == "csaqm":
+                values["arrival_drop"] = rng.randrange(2)
+            else:
                 values |= {"target_l": rng.choice((1, 1000)), "buffer_l": rng.choice((1, 50000)), "vrate":
                            rng.randrange(500, 1001), "vrate_l": rng.randrange(1, 501)}
             wire.set(**{name: values[name] for name in rng.sample(list(values), 2)})

@@ -17,7 +17,7 @@ UNIT_TEST(core_defaults_are_those_of_the_papers)
 	CHECK_EQ(cfg.buffer_us, 500000);
 	CHECK_EQ(cfg.vrate, 1000);
 	CHECK_EQ(cfg.carry, 0);
-	CHECK(cfg.ecn && !cfg.dual && !cfg.limit_is_set, "csaqm");
+	CHECK(cfg.ecn && !cfg.dual && !cfg.limit_is_set && !cfg.arrival_drop, "csaqm");
 
 	csaqm_config_init(&cfg, true);
 	CHECK_EQ(cfg.bandwidth, 0);
@@ -29,7 +29,7 @@ UNIT_TEST(core_defaults_are_those_of_the_papers)
 	CHECK_EQ(cfg.vrate, 984);
 	CHECK_EQ(cfg.vrate_l, 900);
 	CHECK_EQ(cfg.carry, 0);
-	CHECK(cfg.ecn && cfg.dual && !cfg.limit_is_set, "vdq_csaqm");
+	CHECK(cfg.ecn && cfg.dual && !cfg.limit_is_set && !cfg.arrival_drop, "vdq_csaqm");
 }
 
 UNIT_TEST(core_limits_of_the_knobs)
@@ -134,12 +134,14 @@ UNIT_TEST(core_parameters_follow_from_the_knobs)
 		cfg.vrate = unit_any(1, 1000);
 		cfg.vrate_l = unit_any(1, 1000);
 		cfg.ecn = unit_rnd() % 2;
+		cfg.arrival_drop = unit_rnd() % 2;
 		cfg.limit_is_set = unit_rnd() % 2;
 		cfg.limit_pkts = unit_any(1, 1 << 20);
 		p = core_params(&cfg);
 
 		CHECK_EQ(p.dual, dual);
 		CHECK_EQ(p.ecn, cfg.ecn);
+		CHECK_EQ(p.arrival_drop, cfg.arrival_drop);
 		CHECK_EQ(p.tupdate_ns, cfg.tupdate_us * 1000ULL);
 		CHECK_EQ(p.link.ns_per_byte_q20, dualpi2_ns_per_byte_q20(cfg.bandwidth));
 		CHECK_EQ(p.share[DUALPI2_QUEUE_C], cfg.vrate);

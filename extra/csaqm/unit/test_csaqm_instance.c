@@ -224,6 +224,32 @@ UNIT_TEST(core_verdict_matches_the_paper)
 	CHECK_EQ(DUALPI2_ECN_ECT0, 2);
 }
 
+/* Only with the option, and only a packet below the threshold for one that is not. */
+UNIT_TEST(core_packet_gives_way_by_value)
+{
+	static const u32 levels[] = { 0, 1, 1000, 65535, 65536 };
+	static const u32 values[] = { 0, 1, 999, 1000, 65534, 65535 };
+	struct csaqm_params p = core_defaults(false, 125000000);
+	struct csaqm_vars v = { 0 };
+	u32 i, a, b, seen = 0;
+
+	CHECK(!p.arrival_drop, "off by default");
+	for (i = 0; i < ARRAY_SIZE(levels); i++)
+		for (a = 0; a < ARRAY_SIZE(values); a++)
+			for (b = 0; b < ARRAY_SIZE(values); b++) {
+				bool want = values[a] < levels[i] && values[b] >= levels[i];
+
+				v.vq[DUALPI2_QUEUE_C].threshold = levels[i];
+				v.vq[DUALPI2_QUEUE_L].threshold = 65536;
+				p.arrival_drop = false;
+				CHECK(!csaqm_gives_way(&p, &v, values[a], values[b]), "without the option");
+				p.arrival_drop = true;
+				CHECK_EQ(csaqm_gives_way(&p, &v, values[a], values[b]), want);
+				seen += want;
+			}
+	CHECK_EQ(seen, 1 * 5 + 3 * 3 + 5 * 1);
+}
+
 /* With one queue ECT(1) is in it, and marked even where ECT(0) is dropped. */
 UNIT_TEST(core_verdict_with_one_queue_ignores_the_other)
 {
