@@ -130,7 +130,7 @@ def load_module(job, paths, companions=None):
 
 
 def allow_congestion_control(job, prague):
-    """Let the name spaces use what the job needs; the kernel keeps some for the first one. prague: tcp_prague.ko."""
+    """Let the namespaces use what the job needs; the kernel keeps some for the first one. prague: tcp_prague.ko."""
     wanted = sorted({g["cc"] for g in job["groups"] if "cc" in g} - set(UDP_PRAGUE))
     if "prague" in wanted:
         if not prague or not os.path.exists(prague):
@@ -175,7 +175,7 @@ def build_pacing(job):
 
 
 def build_topology(job):
-    """Name spaces, links without offloads, pacing at the sender and the delays on the way back."""
+    """Namespaces, links without offloads, pacing at the sender and the delays on the way back."""
     links = [("snd", "rtr"), ("rtr", "rcv")]
     if aggregated(job):
         links[:1] = [("snd", "agg"), ("agg", "rtr")]

@@ -72,13 +72,22 @@ def prepare(kernel="6.1"):
     return module, os.path.join(BUILD, "tc"), meter
 
 
+def executed(source):
+    """What a Python program executes: its syntax tree as text, without docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            del node.body[0]
+    return ast.dump(tree)
+
+
 def digest(*paths):
-    """A hash of files' contents; of Python only what is executed, so that comments do not count."""
+    """A hash of files' contents; of Python only what is executed, so that comments and docstrings do not count."""
     found = hashlib.sha256()
     for path in paths:
         with open(path, "rb") as file:
             data = file.read()
-        found.update(ast.dump(ast.parse(data)).encode() if path.endswith(".py") else data)
+        found.update(executed(data).encode() if path.endswith(".py") else data)
     return found.hexdigest()[:16]
 
 
@@ -92,7 +101,8 @@ class Bench:
         udp_prague: with these programs, which the jobs that uses_udp_prague() tells need.
         time_shift: with this module, which the jobs that is_time_shifted() tells need.
         """
-        self.extra, self.companions, self.udp_prague, self.shifted, self.shifted_module = None, {}, None, None, None
+        self.extra, self.companions, self.udp_prague = None, {}, None
+        self.shifted, self.shifted_module = None, None
         if "DUALPI2_LAB_MACHINE" in os.environ:
             self.built, self.in_tree, self.kernel, self.module = (MACHINE,) * 3, MACHINE, "none", "none"
             self.prague, self.prague_module = MACHINE, "none"

@@ -115,6 +115,14 @@ def method_is_all_that_makes_the_figures():
         runs.MACHINE_MEMORY, runs.METHOD = memory, method
 
 
+@test
+def method_is_of_what_programs_execute():
+    text = "def f():\n    return 1\n"
+    equal(runs.executed('"""Doc."""\ndef f():\n    """Doc."""\n    return 1  # why\n'), runs.executed(text))
+    assert runs.executed(text.replace("1", "2")) != runs.executed(text)
+    assert runs.executed(text + "'text'\n") != runs.executed(text)
+
+
 def interrupted(number):
     """Send a signal to a run of three, when one is finished and two hang."""
     place = Place()
