@@ -109,8 +109,9 @@ def series_rows(result, sender):
                          "values": " ".join(f"{sum(p) / len(p):.3g}" for p in parts)}
 
 
-def manifest(plan, kept, bench, wall_s):
+def manifest(plan, kept, bench, cells):
     """manifest.json: the build, and of each step what was planned, done and failed, and its wall clock in minutes."""
+    wall_s = {published.label(row): float(row["wall_s"]) for row in cells if row["group"] == "all"}
     logs = set(os.listdir(kept.failed)) if os.path.isdir(kept.failed) else set()
     steps = []
     for number, step in enumerate(plan.steps, 1):
@@ -122,17 +123,12 @@ def manifest(plan, kept, bench, wall_s):
     return {"bench": bench, "steps": steps}
 
 
-def walls(cells):
-    """{label: seconds of wall clock} of the runs in cells.csv."""
-    return {published.label(row): float(row["wall_s"]) for row in cells if row["group"] == "all"}
-
-
 def made(plan, said, kept):
     """The tables of the results in a store, {file: rows as text}. StoreError if a run is not as it is planned."""
     wanted = {store.label(p.job): p for p in plan.planned}
     mine = {}
     for run in kept.runs():
-        if (label := "/".join((*run[:4], f"seed-{run.seed}"))) in wanted:
+        if (label := store.label_of(run[:4], run.seed)) in wanted:
             if run.meta["made_of"]["job"] != wanted[label].job:
                 raise store.StoreError(f"{run.directory} is not as campaign.toml plans it; `scripts/lab.sh campaign` "
                                        "runs it again")
@@ -153,12 +149,12 @@ def merged(old, new, kept):
     found = {name: [row for row in old[name] if published.label(row) in kept - again] + new[name]
              for name in published.TABLES}
     for rows in found.values():
-        rows.sort(key=lambda row: (*(row[key] for key in claims.WORDS), int(row["seed"])))
+        rows.sort(key=lambda row: (published.cell(row), int(row["seed"])))
     lowest = {}
     for row in found[published.SERIES]:
-        lowest.setdefault(tuple(row[key] for key in claims.WORDS), row["seed"])
+        lowest.setdefault(published.cell(row), row["seed"])
     found[published.SERIES] = [row for row in found[published.SERIES]
-                               if row["seed"] == lowest[tuple(row[key] for key in claims.WORDS)]]
+                               if row["seed"] == lowest[published.cell(row)]]
     return found
 
 
@@ -184,7 +180,7 @@ def collect(results_dir, directory, replace=False):
         with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
             file.write(csv_of(COLUMNS[name], rows))
     store.write_json(os.path.join(directory, "manifest.json"),
-                     manifest(plan, kept, bench | there.bench, walls(tables[published.CELLS])))
+                     manifest(plan, kept, bench | there.bench, tables[published.CELLS]))
 
 
 def builds(rows):
@@ -211,9 +207,9 @@ class Evaluation:
         self.cells, self.series, figures = published.Published(directory).tables.values()
         self.mixed = builds(self.cells)
         wall_s = {}
-        for label, seconds in walls(self.cells).items():
-            cell = tuple(label.split("/")[:4])
-            wall_s[cell] = wall_s.get(cell, 0) + seconds
+        for row in (row for row in self.cells if row["group"] == "all"):
+            cell = published.cell(row)
+            wall_s[cell] = wall_s.get(cell, 0) + float(row["wall_s"])
         self.rows = texts(claims.COLUMNS, claims.table(self.claims, self.plan.planned, claims.by_cell(figures), wall_s))
         self.planned = {store.label(p.job): p for p in self.plan.planned}
 

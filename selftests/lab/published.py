@@ -22,9 +22,14 @@ def read_csv(path):
         return list(csv.DictReader(file))
 
 
+def cell(row):
+    """The cell that a row of a table is of, as claims.cells_of() has it."""
+    return tuple(row[key] for key in claims.WORDS)
+
+
 def label(row):
     """The run that a row of a table is of, as store.label() calls it."""
-    return "/".join((*(row[key] for key in claims.WORDS), f"seed-{row['seed']}"))
+    return store.label_of(cell(row), row["seed"])
 
 
 def digest(job):

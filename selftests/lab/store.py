@@ -42,9 +42,14 @@ def sender(job):
     return first.get("sender") or "ecn-" * (first["ecn"] == "classic") + first["cc"]
 
 
+def label_of(cell, seed):
+    """How a run of a cell (experiment, case, AQM, sender) is called, its path in the results too."""
+    return "/".join((*cell, f"seed-{seed}"))
+
+
 def label(job):
-    """How a run is called: EXPERIMENT/CASE/AQM/SENDER/seed-N, its path in the results too."""
-    return f"{job['experiment']}/{job['case']}/{job['aqm']}/{sender(job)}/seed-{job['seed']}"
+    """How the run of a job is called."""
+    return label_of((job["experiment"], job["case"], job["aqm"], sender(job)), job["seed"])
 
 
 def read_json(path):
