@@ -56,8 +56,9 @@
 #define CSAQM_BUFFER_BYTES_MAX		(1ULL << 30)	/* of one physical queue */
 
 /* No call holds the lock for the length of a queue.  An arriving packet adds one record
- * and removes two that were served.  Threshold values and a move into another ring
- * process so many records per call.
+ * and removes two that were served.  A threshold value is computed of
+ * CSAQM_RECORDS_PER_UPDATE records at most, and a move into another ring copies as many
+ * per call.
  */
 #define CSAQM_RECORDS_PER_ARRIVAL	2U
 #define CSAQM_RECORDS_PER_UPDATE	4096U
