@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Completion of dualpi2 and dualpi2-top for bash, zsh and fish, in tools/completion, from their parsers.
+"""Completion of dualpi2 and dualpi2-top for bash, zsh and fish, in tools/completion, from their parsers; there also of
+dualpi2 in tc for zsh and fish, from the list of options. gen-options.py writes the latter for bash.
 
 usage: gen-completion.py            write all
        gen-completion.py --check    say which is not up to date
 """
 
 import argparse
+import importlib
 import os
 import re
 import shlex
 import sys
+import textwrap
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tools"))
@@ -20,7 +23,9 @@ from dualpi2 import cli  # noqa: E402
 from dualpi2.doctor import cli as doctor  # noqa: E402
 from dualpi2.top import cli as top  # noqa: E402
 
-WRITTEN = "Written by scripts/gen-completion.py from the parsers; do not edit."
+VALUED, LISTS = importlib.import_module("gen-options").completed()
+
+WRITTEN = "Written by scripts/gen-completion.py; do not edit."
 LICENCE = "SPDX-License-" + "Identifier: GPL-2.0-only"  # reuse reads the word in one piece as this file's
 BASH_LISTS = {"device": "/sys/class/net", "netns": "/run/netns"}
 
@@ -143,6 +148,13 @@ complete -F {function} {name}
 """
 
 
+def _tc_options(end="\n"):
+    """(keywords that a value follows, lists of which one can be given, with commas) of tc, as lines."""
+    return [end.join(textwrap.wrap(" ".join(words), 110, initial_indent=" " * 8, subsequent_indent=" " * 8,
+                                   break_on_hyphens=False, break_long_words=False))
+            for words in (VALUED, map(",".join, LISTS))]
+
+
 # zsh
 
 def _zsh_text(text):
@@ -173,7 +185,9 @@ def zsh(main, verbs, other):
 
     cases = "".join(f"        {one.name})\n            {arguments(one, 16)}\n            ;;\n" for one in verbs)
     described = "\n".join(f"            '{one.name}:{_zsh_text(one.about)}'" for one in verbs)
-    return f"""#compdef dualpi2 dualpi2-top
+    valued, lists = _tc_options()
+    # -p: tried before what else completes tc, which runs if _dualpi2_tc fails.
+    return f"""#compdef dualpi2 dualpi2-top -p tc
 # {LICENCE}
 # {WRITTEN}
 
@@ -201,9 +215,30 @@ _dualpi2_top() {{
     {arguments(other, 8)}
 }}
 
+_dualpi2_tc() {{
+    local list expl
+    local -a before=($words[2,CURRENT-1]) one given left=()
+    local -a valued=(
+{valued}
+    )
+    local -a lists=(
+{lists}
+    )
+    (( $before[(I)dualpi2(|_mq)] )) || return 1
+    _compskip=all
+    (( ! $valued[(Ie)$before[-1]] )) || return 0
+    for list in $lists; do
+        one=(${{(s:,:)list}})
+        given=(${{one:*before}})
+        (( $#given )) || left+=($one)
+    done
+    _wanted options expl option compadd -- $left
+}}
+
 case $service in
     dualpi2) _dualpi2_command "$@" ;;
     dualpi2-top) _dualpi2_top "$@" ;;
+    tc) _dualpi2_tc ;;
 esac
 """
 
@@ -239,12 +274,44 @@ def fish(name, verbs, main):
     return "\n".join(lines) + "\n"
 
 
+def fish_tc():
+    """Text that adds to the completion of tc, for a directory that fish reads at start: it reads only one tc.fish.
+    __fish_seen_subcommand_from of fish 4.0 also finds parts of words.
+    """
+    valued, lists = _tc_options(" \\\n")
+    return f"""# {LICENCE}
+# {WRITTEN}
+
+function __dualpi2_tc
+    set -l valued \\
+{valued}
+    set -l lists \\
+{lists}
+    set -l before (commandline -opc)
+    contains -- $before[-1] $valued
+    and return
+    for list in $lists
+        set -l words (string split , -- $list)
+        set -l given
+        for word in $words
+            contains -- $word $before
+            and set given $word
+        end
+        test -n "$given"
+        or printf '%s\\n' $words
+    end
+end
+complete -c tc -n 'contains dualpi2 (commandline -opc)' -f -a '(__dualpi2_tc)'
+complete -c tc -n 'contains dualpi2_mq (commandline -opc)' -f -a '(__dualpi2_tc)'
+"""
+
+
 def files():
     """{path: text}."""
     main, verbs, other = commands()
     return {"bash/dualpi2": bash("dualpi2", verbs, main), "bash/dualpi2-top": bash("dualpi2-top", [], other),
             "zsh/_dualpi2": zsh(main, verbs, other), "fish/dualpi2.fish": fish("dualpi2", verbs, main),
-            "fish/dualpi2-top.fish": fish("dualpi2-top", [], other)}
+            "fish/dualpi2-top.fish": fish("dualpi2-top", [], other), "fish-conf/tc-dualpi2.fish": fish_tc()}
 
 
 def main():

@@ -138,26 +138,25 @@ def table():
     return "\n".join(line.rstrip().replace("-", r"\-") for line in [*lines, ".TE"]) + "\n"
 
 
-def completion():
-    def one_of(words):
-        return wrapped(f"_tc_one_of_list '{' '.join(words)}'")
+def completed():
+    """(keywords that a value follows, lists of keywords of which one can be given), of tc; for shells."""
+    found = groups()
+    valued = [group[0].word for group in found if group is not PRESETS and group is not RTTS and has_value(group[0])]
+    lists = [group if group is PRESETS or group is RTTS else list(dict.fromkeys(row.word for row in group))
+             for group in found]
+    return valued, [*lists, ["ether-vlan"]]
 
+
+def completion():
     def wrapped(text, first="    ", later="        ", end=" \\\n"):
         return end.join(textwrap.wrap(text, 77, initial_indent=first, subsequent_indent=later,
                                       break_on_hyphens=False)) + "\n"
 
-    options = [group for group in groups() if group is not PRESETS and group is not RTTS]
-    values = [row.word for group in options for row in group[:1] if has_value(row)]
-    alone = [group[0].word for group in options if has_value(group[0]) and has_value(group[-1])]
-    case = wrapped(" ".join(f"{word}|" for word in values)[:-1] + ")", " " * 8, " " * 8, "\\\n").replace("| ", "|")
+    valued, lists = completed()
+    case = wrapped(" ".join(f"{word}|" for word in valued)[:-1] + ")", " " * 8, " " * 8, "\\\n").replace("| ", "|")
     text = f"    case $prev in\n{case}            return 0\n            ;;\n    esac\n"
-    text += wrapped(f"_tc_once_attr '{' '.join([*alone, 'ether-vlan'])}'")
-    for group in groups():
-        if group is PRESETS or group is RTTS:
-            text += one_of(group)
-        elif group[0].word not in alone:
-            text += one_of([row.word for row in group])
-    return text
+    text += wrapped(f"_tc_once_attr '{' '.join(one[0] for one in lists if not one[1:])}'")
+    return text + "".join(wrapped(f"_tc_one_of_list '{' '.join(one)}'") for one in lists if one[1:])
 
 
 def with_lists(old, before, after, text):

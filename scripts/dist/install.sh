@@ -18,7 +18,7 @@ modules=${DESTDIR-}/lib/modules/$release/updates
 man=${DESTDIR-}/usr/local/share/man/man8
 completion=${DESTDIR-}/usr/local/share/bash-completion/completions
 zsh=${DESTDIR-}/usr/local/share/zsh/site-functions
-fish=${DESTDIR-}/usr/local/share/fish/vendor_completions.d
+fish=${DESTDIR-}/usr/local/share/fish
 examples=${DESTDIR-}/usr/local/share/doc/dualpi2-tools/examples
 bin=${DESTDIR-}/usr/local/bin
 units=${DESTDIR-}/usr/local/lib/systemd/system
@@ -91,7 +91,8 @@ install)
 	chmod 644 "$share/dualpi2/VERSION"
 	install -D -m 644 -t "$completion" tools/completion/bash/*
 	install -D -m 644 -t "$zsh" tools/completion/zsh/*
-	install -D -m 644 -t "$fish" tools/completion/fish/*
+	install -D -m 644 -t "$fish/vendor_completions.d" tools/completion/fish/*
+	install -D -m 644 -t "$fish/vendor_conf.d" tools/completion/fish-conf/*
 	install -D -m 644 -t "$examples" tools/share/examples/*
 	install -D -m 644 -t "$units" tools/share/dualpi2@.service tools/share/dualpi2-metrics.service tools/share/dualpi2-metrics.timer
 	sed -i 's,/usr/bin/,/usr/local/bin/,' "$units/dualpi2@.service" "$units/dualpi2-metrics.service"
@@ -105,7 +106,7 @@ uninstall)
 	rm -f "$modules/sch_dualpi2.ko" "${DESTDIR-}$tclib/q_dualpi2.so" "${DESTDIR-}$tclib/q_dualpi2_mq.so" \
 		"$man/tc-dualpi2.8" "$completion/tc" \
 		"$bin/dualpi2" "$bin/dualpi2-top" "$man/dualpi2.8" "$man/dualpi2-top.8" "$completion/dualpi2" "$completion/dualpi2-top" \
-		"$zsh/_dualpi2" "$fish/dualpi2.fish" "$fish/dualpi2-top.fish" \
+		"$zsh/_dualpi2" "$fish"/vendor_completions.d/dualpi2{,-top}.fish "$fish/vendor_conf.d/tc-dualpi2.fish" \
 		"$units/dualpi2@.service" "$units/dualpi2-metrics.service" "$units/dualpi2-metrics.timer"
 	rm -rf "$share" "$doc"
 	;;

@@ -101,15 +101,25 @@ tools='
 	inventory() {
 		find / -xdev \( -path /tmp -o -path /root -o -path /var/cache -o -path /var/log -o -path /var/lib/dpkg -o -path /var/lib/apt \) \
 			-prune -o -printf "%p\n" | sort
-	}'
+	}
+	in_bash() ( # WORD...: what completes the last one
+		set +eu
+		. /usr/share/bash-completion/bash_completion
+		_tc_dualpi2_load; [ $? -eq 124 ] || exit 1
+		COMPREPLY=() COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE=$*
+		COMP_POINT=${#COMP_LINE}
+		_tc tc "${@: -1}" "${@: -2:1}"
+		printf "%s\n" "${COMPREPLY[@]}" | sort
+	)'
 
 prepare() {
 	root=$("$DUALPI2_ROOT/scripts/root.sh" "$@" "$release" bare)
 	kernel=$(basename "$(dirname "$(ls -d "$root"/lib/modules/*/modules.dep)")")
 	fresh
 }
+others='bash-completion fish zsh autopkgtest dpkg-dev iputils-ping man-db'
 # Of what the choice of packages depends.
-made_of() { cat "$root/made-of" "$DUALPI2_ROOT"/{packaging,extra}/debian/control "$DUALPI2_ROOT/packaging/debian/tests/control" && stat -c %Y "$root/made-of"; }
+made_of() { echo "$others" && cat "$root/made-of" "$DUALPI2_ROOT"/{packaging,extra}/debian/control "$DUALPI2_ROOT/packaging/debian/tests/control" && stat -c %Y "$root/made-of"; }
 # What the tests install, in the archives of the cache directory, and package lists that name just that.
 fetch() {
 	cache=$DUALPI2_CACHE/packages/$release
@@ -126,7 +136,7 @@ fetch() {
 		say "$release: has a newer kernel than the tree"
 		prepare --refresh
 	fi
-	retry 3 inside 'apt-get -q -y --download-only install bash-completion autopkgtest dpkg-dev iputils-ping man-db "$new"/*.deb "$new"/extra/*.deb "linux-headers-$kernel" >&2
+	retry 3 inside 'apt-get -q -y --download-only install '"$others"' "$new"/*.deb "$new"/extra/*.deb "linux-headers-$kernel" >&2
 		apt-get -q -y --download-only --reinstall install iproute2 >&2' || die "cannot fetch what the tests of $release install; check the network"
 	made_of >"$cache/made-of"
 	offline=(--offline)
@@ -175,16 +185,10 @@ manual_is_ours() { # also where iproute2 brings its own, later
 		}'
 }
 completion_knows_it() {
-	inside 'set +eu
-		. /usr/share/bash-completion/bash_completion
-		[ -r /usr/share/bash-completion/completions/dualpi2-top ] && [ -r /usr/share/zsh/vendor-completions/_dualpi2 ] || exit 1
-		_tc_dualpi2_load; [ $? -eq 124 ] || exit 1
+	inside '[ -r /usr/share/bash-completion/completions/dualpi2-top ]
 		for kind in dualpi2 dualpi2_mq; do
-			COMPREPLY=() COMP_WORDS=(tc qdisc add dev lo root "$kind" ra) COMP_CWORD=7
-			COMP_LINE=${COMP_WORDS[*]} COMP_POINT=${#COMP_LINE}
-			_tc tc ra "$kind"
-			echo "$kind: ${COMPREPLY[*]}"
-			[[ " ${COMPREPLY[*]} " == *" ramp "* && " ${COMPREPLY[*]} " == *" random "* ]] || exit 1
+			in_bash tc qdisc add dev lo root "$kind" ra | tee /tmp/log
+			grep -x ramp /tmp/log; grep -x random /tmp/log
 		done'
 }
 top_runs_with_the_libraries_of_the_release() {
@@ -340,6 +344,38 @@ headers_bring_the_module() {
 	inside 'installs --no-install-recommends "linux-headers-$kernel"; has_module'
 }
 
+# In bash as tested above, and in others; what else completes tc there goes on.
+each_shell_completes_tc() {
+	inside 'installs --no-install-recommends bash-completion fish zsh >/dev/null
+		mkdir -p /tmp/zsh ~/.config/fish/completions
+		echo "complete -c tc -f -a of_others" >~/.config/fish/completions/tc.fish
+		cat >/tmp/zsh/.zshrc <<"EOF"
+autoload -Uz compinit
+compinit -u -D
+of_others() { compadd of_others }
+compdef of_others tc
+compadd() { local -a found; builtin compadd -O found "$@"; print -rl -- $found >>/tmp/zsh/found; builtin compadd "$@" }
+zle-line-init() { BUFFER=$LINE CURSOR=$#LINE; zle complete-word; exit }
+zle -N zle-line-init
+EOF
+		in_fish() { fish -c "complete -C \"$1\"" | cut -f 1 | sort; }
+		in_zsh() {
+			: >/tmp/zsh/found
+			LINE=$1 ZDOTDIR=/tmp/zsh TERM=dumb timeout 60 script -qc "zsh -i" /dev/null </dev/null >/tmp/log || cat /tmp/log >&2
+			sort /tmp/zsh/found
+		}
+		add="tc qdisc add dev lo root"
+		for kind in dualpi2 dualpi2_mq; do
+			in_bash $add $kind l4s_ect "" >/tmp/expected
+			grep -x ramp /tmp/expected; refute grep -x any_ect /tmp/expected
+			in_zsh "$add $kind l4s_ect " | diff /tmp/expected -
+			in_fish "$add $kind l4s_ect " | grep -vx of_others | diff /tmp/expected -
+			[ -z "$(in_zsh "$add $kind ramp "; in_fish "$add $kind ramp " | grep -vx of_others)" ]
+		done
+		[ "$(in_zsh "$add pie ")" = of_others ]
+		[ "$(in_fish "$add pie ")" = of_others ]'
+}
+
 # As a distribution's machinery runs debian/tests. Code 2: all passed, except those that are skipped here.
 autopkgtest_passes() {
 	inside 'installs autopkgtest dpkg-dev
@@ -415,6 +451,7 @@ test_release() {
 	try read_only_is_told read_only_is_told
 	try missing_headers_are_named missing_headers_are_named
 	try headers_bring_the_module headers_bring_the_module
+	try each_shell_completes_tc each_shell_completes_tc
 	[ "$mode" = --no-machine ] || try autopkgtest_passes autopkgtest_passes
 }
 

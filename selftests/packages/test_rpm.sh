@@ -39,6 +39,7 @@ has_files() {
 		"$root"/usr/lib64/tc/q_dualpi2.so "$root"/usr/lib64/tc/q_dualpi2_mq.so "$root"/usr/share/man/man8/tc-dualpi2.8dualpi2* \
 		"$root"/etc/bash_completion.d/tc-dualpi2 "$root"/usr/share/man/man8/dualpi2-top.8* \
 		"$root"/usr/lib/systemd/system/dualpi2-metrics.timer "$root"/usr/share/zsh/site-functions/_dualpi2 \
+		"$root"/usr/share/fish/vendor_conf.d/tc-dualpi2.fish \
 		"$root"/usr/share/doc/dualpi2-tools/examples/ppp-ip-up.sh \
 		"$root"/usr/share/dualpi2/{grafana-dualpi2.json,dualpi2-alerts.yml,schema/tc-dualpi2.schema.json}; do
 		[ -s "$file" ] || {

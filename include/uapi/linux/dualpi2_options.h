@@ -2,7 +2,7 @@
 /*
  * The options of dualpi2, one row each.  From these rows follow: in the module
  * the attributes that it parses and dumps, its messages and its defaults; in tc
- * the keywords, the output and the usage; the synopsis of the manual, the bash
+ * the keywords, the output and the usage; the synopsis of the manual, the
  * completion, and the tables of the tests.  A new option has a number in
  * <linux/dualpi2.h>, a row here, a member of struct dualpi2_config
  * (include/net/dualpi2.h) and a paragraph in tc-dualpi2(8).

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Written by scripts/gen-completion.py from the parsers; do not edit.
+# Written by scripts/gen-completion.py; do not edit.
 complete -c dualpi2-top -f
 complete -c dualpi2-top -s h -l help -d 'show this help message and exit'
 complete -c dualpi2-top -s V -l version -d 'show program\'s version number and exit'

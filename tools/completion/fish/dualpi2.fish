@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# Written by scripts/gen-completion.py from the parsers; do not edit.
+# Written by scripts/gen-completion.py; do not edit.
 complete -c dualpi2 -f
 complete -c dualpi2 -n __fish_use_subcommand -a up -d 'shape a link in both directions, or change that'
 complete -c dualpi2 -n __fish_use_subcommand -a set -d 'change some values of a link, and keep the others'
