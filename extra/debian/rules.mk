@@ -11,6 +11,7 @@ override_dh_install::
 	dh_install -pdualpi2-extra-dkms extra/Kbuild extra/*/sch_*.c extra/*/*.h include \
 		VERSION usr/src/dualpi2-extra-$(VERSION)
 	dh_install -pdualpi2-extra-tools $(PLUGINS:%=build/tc/%) $(LIBDIR)
+	dh_install -pdualpi2-extra-tools extra/common/tc-dualpi2-extra etc/bash_completion.d
 
 override_dh_link::
 	dh_link -pdualpi2-extra-tools $(foreach plugin,$(PLUGINS),$(LIBDIR)/$(plugin) usr/lib/tc/$(plugin))

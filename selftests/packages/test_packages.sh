@@ -375,6 +375,18 @@ EOF
 		[ "$(in_zsh "$add pie ")" = of_others ]
 		[ "$(in_fish "$add pie ")" = of_others ]'
 }
+companions_are_completed() { # all that their usage has
+	inside 'installs --no-install-recommends "$new"/extra/dualpi2-extra-tools_*.deb
+		for kind in pi2 csaqm vdq_csaqm ppv; do
+			{ tc qdisc add dev lo root $kind help 2>&1 || true; } | sed "s/^Usage:.* $kind //; /^[A-Z]/,\$d" |
+				grep -o "[a-z][a-z0-9_]*" | sort >/tmp/expected
+			[ -s /tmp/expected ]
+			for one in "" carry signal; do
+				[ -z "$one" ] || grep -x "$one" /tmp/expected >/dev/null || continue
+				in_bash tc qdisc add dev lo root $kind $one ""
+			done | sort | diff /tmp/expected -
+		done'
+}
 
 # As a distribution's machinery runs debian/tests. Code 2: all passed, except those that are skipped here.
 autopkgtest_passes() {
@@ -452,6 +464,7 @@ test_release() {
 	try missing_headers_are_named missing_headers_are_named
 	try headers_bring_the_module headers_bring_the_module
 	try each_shell_completes_tc each_shell_completes_tc
+	try companions_are_completed companions_are_completed
 	[ "$mode" = --no-machine ] || try autopkgtest_passes autopkgtest_passes
 }
 
