@@ -70,7 +70,7 @@ need_mb 4000 "$kernels" "building a kernel"
 say "building the $kind kernel with $(nproc) jobs (4 to 20 minutes, once); log in $out.log"
 rm -rf "$out"
 mkdir -p "$out"
-if [ "$kind" = builtin ]; then
+if [ "${#series[@]}" -gt 0 ]; then
 	# git replaces the files that it changes, so links are enough.
 	cp -al "$source" "$out/tree"
 	source=$out/tree
@@ -81,6 +81,8 @@ hz=$(cd "$configs" && sed -n 's/^CONFIG_HZ=//p' "${parts[@]/%/.config}")
 sed "${hz:+/^mainmenu/a config HZ\n\tint\n\tdefault $hz}" "$source/Kconfig" >"$out/Kconfig"
 kmake() {
 	"${in[@]}" make -s -C "$source" ARCH="$arch" CC="$compiler" HOSTCC="$compiler" O="$out" KBUILD_KCONFIG="$out/Kconfig" -j"$(nproc)" "$@" >>"$out.log" 2>&1 8>&-
+# The same kernel, to the bit, whoever builds it and when.
+export KBUILD_BUILD_TIMESTAMP='2026-01-01' KBUILD_BUILD_USER=dualpi2 KBUILD_BUILD_HOST=dualpi2 KBUILD_BUILD_VERSION=1
 }
 : >"$out.log"
 (cd "$configs" && cat "${parts[@]/%/.config}") >"$out/fragment"

@@ -6,7 +6,8 @@
  * Listens on the interface where packets come in and on the one where they go
  * out, and writes one record a sighting; measure.py pairs them.  The kernel
  * stamps both: on arrival, and behind the qdisc when the packet goes to the
- * device.  So the difference is the time in the qdisc and its parents.
+ * device.  So the difference is the time in the qdisc and its parents.  The
+ * packets of the first seconds, of both directions, can be written as a capture.
  *
  * Not a general capture tool: IPv4 over Ethernet, one direction.
  */
@@ -39,6 +40,21 @@ struct record {
 	uint8_t outgoing;
 	uint16_t pad;
 };
+
+/* The format of libpcap: head of a file with times in ns, head of a packet */
+struct capture_head {
+	uint32_t magic;
+	uint16_t major, minor;
+	uint32_t zone, accuracy, snaplen, linktype;
+};
+
+struct capture_packet {
+	uint32_t sec, nsec, caplen, bytes;
+};
+
+#define CAPTURE_MAGIC_NS	0xa1b23c4d
+#define CAPTURE_ETHERNET	1
+#define CAPTURE_NS		5000000000ULL	/* after its first packet */
 
 /* Of a packet the ring gets the Ethernet header, IPv4's and what follows. */
 #define CAPTURED_BYTES	64
@@ -125,6 +141,43 @@ static void sight(FILE *file, int outgoing, uint64_t ns, const uint8_t *eth,
 		die("write");
 }
 
+static FILE *capture_open(const char *path)
+{
+	struct capture_head head = {
+		.magic = CAPTURE_MAGIC_NS,
+		.major = 2,
+		.minor = 4,
+		.snaplen = CAPTURED_BYTES,
+		.linktype = CAPTURE_ETHERNET,
+	};
+	FILE *file = fopen(path, "wb");
+
+	if (!file || fwrite(&head, sizeof(head), 1, file) != 1)
+		die(path);
+	return file;
+}
+
+/* Packets come in the order of their times. */
+static void capture(FILE *file, const struct tpacket3_hdr *h)
+{
+	struct capture_packet packet = {
+		.sec = h->tp_sec,
+		.nsec = h->tp_nsec,
+		.caplen = h->tp_snaplen,
+		.bytes = h->tp_len,
+	};
+	uint64_t ns = h->tp_sec * 1000000000ULL + h->tp_nsec;
+	static uint64_t first_ns;
+
+	if (!first_ns)
+		first_ns = ns;
+	if (ns - first_ns >= CAPTURE_NS)
+		return;
+	if (fwrite(&packet, sizeof(packet), 1, file) != 1 ||
+	    fwrite((uint8_t *)h + h->tp_mac, h->tp_snaplen, 1, file) != 1)
+		die("write");
+}
+
 /* The oldest block that the kernel has filled, or NULL. */
 static struct tpacket_block_desc *ring_block(struct ring *r)
 {
@@ -134,7 +187,8 @@ static struct tpacket_block_desc *ring_block(struct ring *r)
 	return (b->hdr.bh1.block_status & TP_STATUS_USER) ? b : NULL;
 }
 
-static void ring_drain(struct ring *r, FILE *out, int outgoing)
+/* captured: NULL for none */
+static void ring_drain(struct ring *r, FILE *out, int outgoing, FILE *captured)
 {
 	struct tpacket_block_desc *b;
 
@@ -148,6 +202,8 @@ static void ring_drain(struct ring *r, FILE *out, int outgoing)
 				(void *)((uint8_t *)h +
 					 TPACKET_ALIGN(sizeof(*h)));
 
+			if (captured)
+				capture(captured, h);
 			if ((sll->sll_pkttype == PACKET_OUTGOING) == outgoing)
 				sight(out, outgoing,
 				      h->tp_sec * 1000000000ULL + h->tp_nsec,
@@ -166,11 +222,11 @@ int main(int argc, char **argv)
 	struct tpacket_stats_v3 stats;
 	socklen_t len = sizeof(stats);
 	unsigned int dropped = 0;
-	FILE *out;
+	FILE *out, *captured;
 
-	if (argc != 5) {
-		fprintf(stderr, "usage: delaymeter IN-DEV OUT-DEV A.B FILE\n"
-			"Measures IPv4 packets from A.B.0.0/16.\n");
+	if (argc != 5 && argc != 6) {
+		fprintf(stderr, "usage: delaymeter IN-DEV OUT-DEV A.B FILE [CAPTURE]\n"
+			"Measures IPv4 packets from A.B.0.0/16. CAPTURE gets the first 5 s of OUT-DEV.\n");
 		return 2;
 	}
 	net_prefix = strtoul(argv[3], NULL, 10) << 24;
@@ -182,6 +238,7 @@ int main(int argc, char **argv)
 	out = fopen(argv[4], "wb");
 	if (!out)
 		die(argv[4]);
+	captured = argc == 6 ? capture_open(argv[5]) : NULL;
 	signal(SIGINT, on_signal);
 	signal(SIGTERM, on_signal);
 	ring_open(&in, argv[1]);
@@ -196,13 +253,13 @@ int main(int argc, char **argv)
 		};
 
 		poll(fds, 2, 200);
-		ring_drain(&in, out, 0);
-		ring_drain(&out_ring, out, 1);
+		ring_drain(&in, out, 0, NULL);
+		ring_drain(&out_ring, out, 1, captured);
 	}
 	usleep(200000);
-	ring_drain(&in, out, 0);
-	ring_drain(&out_ring, out, 1);
-	if (fclose(out))
+	ring_drain(&in, out, 0, NULL);
+	ring_drain(&out_ring, out, 1, captured);
+	if (fclose(out) || (captured && fclose(captured)))
 		die("close");
 	if (!getsockopt(in.fd, SOL_PACKET, PACKET_STATISTICS, &stats, &len))
 		dropped += stats.tp_drops;

@@ -14,6 +14,7 @@ sightings, web.csv, tcp.csv), and neither knows the qdisc from inside.
 """
 
 import argparse
+import fcntl
 import json
 import os
 import re
@@ -35,6 +36,8 @@ FQ = "fq limit 100000 flow_limit 100000 quantum 1514 initial_quantum 1514"
 PRAGUE_PARAMETERS = "/sys/module/tcp_prague/parameters"
 PACKET_BITS = 1514 * 8
 SCRATCH = "/tmp/lab"
+ROUND_S = 10  # longer than a machine takes to start
+RNDRESEEDCRNG = 0x5207  # linux/random.h
 # More than 200 Mbit/s and 100 ms of base RTT need, with as much queue again.
 TCP_MEMORY = "net.ipv4.tcp_rmem='4096 131072 33554432' net.ipv4.tcp_wmem='4096 16384 33554432'"
 
@@ -104,6 +107,17 @@ def checked(job):
     except JobError as error:
         fail(error)
     return job
+
+
+def begin_afresh():
+    """Make the run independent of what the machine did before, above all of how much there was to unpack.
+
+    Until here the clock and the random numbers depend on the size of the repository and on its path. So wait for a round
+    time, and let the kernel begin new random numbers, which depend on the machine's seed alone.
+    """
+    time.sleep(ROUND_S - time.time() % ROUND_S)
+    with open("/dev/urandom", "rb") as file:
+        fcntl.ioctl(file, RNDRESEEDCRNG)
 
 
 def load_module(job, paths, companions=None):
@@ -361,17 +375,18 @@ def sleep_until(seconds):
     time.sleep(max(0, seconds - time.time()))
 
 
-def measure(job, flows, delaymeter, tc, udp_prague):
-    """Run the flows; returns what run.json needs, leaves sightings, web.csv and tcp.csv in SCRATCH."""
+def measure(job, flows, delaymeter, tc, udp_prague, capture):
+    """Run the flows; returns what run.json needs, leaves sightings, web.csv, tcp.csv and a capture in SCRATCH."""
     given = f"{SCRATCH}/flows.json"
     if uses_udp_prague(job) and not udp_prague:
         fail("the job wants udp_prague; see --udp-prague")
     with open(given, "w", encoding="utf-8") as file:
         json.dump({"job": job, "flows": flows, "udp_prague": udp_prague}, file)
     meter = Child("delaymeter", ["ip", "netns", "exec", "rtr", delaymeter, "to_snd", "to_rcv", "10.8",
-                                 f"{SCRATCH}/sightings"])
+                                 f"{SCRATCH}/sightings", *[f"{SCRATCH}/capture.pcap"] * capture])
     traffic = Child("traffic", [sys.executable, os.path.join(HERE, "traffic.py"), given, SCRATCH])
-    result = {"start_ns": time.time_ns() + 100_000_000}
+    # A round time, as in begin_afresh(); in 100 ms the programs are ready.
+    result = {"start_ns": (int(time.time() + 0.1) + 1) * 10**9}
     started = result["start_ns"] / 1e9
     traffic.process.stdin.write(f"{result['start_ns']}\n")
     traffic.process.stdin.flush()
@@ -416,6 +431,7 @@ def main():
     parser.add_argument("--prague", help="tcp_prague.ko")
     parser.add_argument("--udp-prague", help="directory of the programs of udp_prague")
     parser.add_argument("--companions", help="directory of the companions' modules")
+    parser.add_argument("--capture", action="store_true", help="leave capture.pcap: the link's first 5 s, headers only")
     parser.add_argument("--out", required=True, help="directory for the results")
     args = parser.parse_args()
     if args.job:
@@ -424,6 +440,7 @@ def main():
         job = simple_job(args.rate, args.rtt, args.aqm, args.flow or ["l:dctcp", "c:cubic"], args.warmup, args.seconds,
                          "dualpi2" if args.module else None)
 
+    begin_afresh()
     load_module(job, {"dualpi2": args.module, "dualpi2-time-shift": args.module, "dualpi2-in-tree": args.in_tree},
                 args.companions)
     allow_congestion_control(job, args.prague)
@@ -431,9 +448,9 @@ def main():
     flows = add_flows(job)
     command = build_bottleneck(job, args.tc)
     result = {"job": job, "kernel": os.uname().release, "tc": command, "flows": flows}
-    result |= measure(job, flows, args.delaymeter, args.tc, args.udp_prague)
+    result |= measure(job, flows, args.delaymeter, args.tc, args.udp_prague, args.capture)
     os.makedirs(args.out, exist_ok=True)
-    for name in ("sightings", "web.csv", "tcp.csv"):
+    for name in ("sightings", "web.csv", "tcp.csv", "capture.pcap"):
         if os.path.exists(f"{SCRATCH}/{name}"):
             shutil.copyfile(f"{SCRATCH}/{name}", os.path.join(args.out, name))
     with open(os.path.join(args.out, "run.json"), "w", encoding="utf-8") as file:

@@ -222,6 +222,11 @@ def mean_sd(rows, key):
     return f"{number(statistics.fmean(found))} ± {number(statistics.stdev(found))}"
 
 
+# Too much to keep of each run; the same packets are made again.
+LEAVES = ("<p>The command of a run repeats it to the bit and leaves in <code>build/lab/again</code> the output of "
+          "<code>tc -s -j</code> before and after (<code>run.json</code>), and with <code>--keep-raw</code> a capture of the "
+          "link's first 5 s (<code>capture.pcap</code>). <code>scripts/lab.sh report --results build/lab/again</code> adds "
+          "the file for flent.</p>")
 COLUMNS = (("mbit_per_flow", "Mbit/s a flow"), ("delay_mean_ms", "mean ms"), ("delay_p50_ms", "P50"),
            ("delay_p99_ms", "P99"), ("delay_p99_9_ms", "P99.9"), ("delay_max_ms", "max"), ("mark_pct", "marks %"),
            ("drop_pct", "drops %"))
@@ -243,7 +248,7 @@ def cell_page(evaluation, experiment, case):
         below += run_parts(evaluation, whole)
     one = next(r for r in mine if r["group"] == "all")
     return page(f"{experiment}: {case}", f"<p>{number(one['rate_mbit'])} Mbit/s, {one['warmup_s']} s of warm-up, "
-                f"{one['seconds']} s measured. Figures are means over the seeds, ± their standard deviation.</p>",
+                f"{one['seconds']} s measured. Figures are means over the seeds, ± their standard deviation.</p>", LEAVES,
                 table(["AQM, sender", "group", "seeds", *(name for _, name in COLUMNS), "utilization %"], rows), *below)
 
 

@@ -31,7 +31,7 @@ MACHINE_MEMORY = "3G"  # of the lab; what it does not touch it does not take
 # What makes figures of packets, beside the delaymeter: a run made with others is not what would be made today.
 METHOD = ("selftests/lab/dumbbell.py", "selftests/lab/job.py", "selftests/lab/traffic.py", "selftests/lab/measure.py",
           "selftests/net/lib.py", "selftests/lib/netlink.py", "tools/dualpi2/kernel/netlink.py",
-          "tools/dualpi2/kernel/stats.py", "selftests/debug/uml-seed.c", "selftests/debug/uml-random.patch",
+          "tools/dualpi2/kernel/stats.py", "selftests/debug/uml-seed.c", "selftests/debug/uml-repeat.patch",
           "scripts/run-vm.sh", "scripts/vm/init.sh", "iproute2-patch/tc/q_dualpi2.c",
           "iproute2-patch/tc/q_dualpi2_stats.h")
 AGAIN = "build/lab/again"  # where a run's own command repeats it: where it stands it is finished
@@ -353,7 +353,7 @@ class JobRun(Run):
         self.launch(built, ["--kernel", kernel, "--seed", str(self.job["seed"]), "--memory", MACHINE_MEMORY,
                             "--timeout", str(self.limit_s)],
                     ["--job", os.path.join(self.out, "job.json"), "--in-tree", self.bench.in_tree,
-                     "--prague", self.bench.prague, *udp_prague, *companions])
+                     "--prague", self.bench.prague, *udp_prague, *companions, *["--capture"] * self.keep_raw])
 
     def over(self):
         """Go on to the next step if one is done; whether all are, or one failed."""

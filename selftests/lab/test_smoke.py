@@ -15,11 +15,14 @@ import filecmp
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../lib"))
 
+import measure
+import numpy as np
 import results
 import runs
 import store
@@ -27,16 +30,17 @@ from ktap import expect_equal as equal, main, test
 
 MADE = os.path.join(runs.BUILD, "check", "lab")
 AGAIN = MADE + "-again"
+COPY = MADE + "-copy"
+CAPTURE_HEAD_BYTES, CAPTURED = 24, struct.Struct("=IIII")
 KEPT = ("summary.json", "seconds.csv", "histogram.csv")
 SHORT = "--short" in sys.argv[1:]
 SHORT_RUNS = {"two-flows": ("dualpi2", "dualpi2-in-tree", "pfifo"), "udp": ("dualpi2", "dualpi2-time-shift"),
               "values": ("vdq_csaqm",)}
 
 
-def lab(*words):
+def lab(*words, program=os.path.join(runs.LAB, "lab.py")):
     """Run the lab's command line; its words go to stderr, its exit code comes back."""
-    return subprocess.run([sys.executable, os.path.join(runs.LAB, "lab.py"), *words], stdout=sys.stderr,
-                          check=False).returncode
+    return subprocess.run([sys.executable, program, *words], stdout=sys.stderr, check=False).returncode
 
 
 def made(directory=MADE):
@@ -48,6 +52,11 @@ def made(directory=MADE):
 def read(path, name):
     with open(os.path.join(path, name), encoding="utf-8") as file:
         return json.load(file)
+
+
+def read_bytes(path, name):
+    with open(os.path.join(path, name), "rb") as file:
+        return file.read()
 
 
 def test_of_all_runs(function):
@@ -232,17 +241,60 @@ def aggregates_arrive_back_to_back_and_the_other_flow_does_not():
     equal("aggregates" in summary["groups"]["B"], False)
 
 
+def copy_of_the_repository():
+    """Path of one that differs in what must not matter: a longer path, fewer files built, more files beside them."""
+    shutil.rmtree(COPY, ignore_errors=True)
+    copy = os.path.join(COPY, "with/a/longer/path/of/the/repository")
+
+    def left_out(directory, names):
+        if directory == runs.BUILD:
+            return set(names) - {"net", "tc", "plain", "extra", "prague", "time-shift"}
+        return {".git", "__pycache__"} & set(names)
+
+    shutil.copytree(runs.ROOT, copy, symlinks=True, ignore=left_out)
+    for n in range(500):
+        with open(os.path.join(copy, "docs", f"note-{n}"), "w", encoding="ascii") as file:
+            file.write(f"{n}\n" * n)
+    return copy
+
+
 @test
 def the_same_seed_makes_the_same_run_to_the_bit_and_another_another():
+    """The same run also from another path, beside other files, and with a capture."""
     shutil.rmtree(AGAIN, ignore_errors=True)
+    program = os.path.join(copy_of_the_repository(), "selftests", "lab", "lab.py")
     for case in ("two-flows",) if SHORT else ("two-flows", "web"):
-        equal(lab("run", "smoke", "--case", case, "--aqm", "dualpi2", "--results", AGAIN, "--seeds", "2"), 0, case)
+        equal(lab("run", "smoke", "--case", case, "--aqm", "dualpi2", "--results", AGAIN, "--seeds", "2",
+                  "--keep-raw", program=program), 0, case)
         first, same = (os.path.join(d, "smoke", case, "dualpi2", "dctcp", "seed-1") for d in (MADE, AGAIN))
         equal(read(same, "meta.json")["sightings_sha256"], read(first, "meta.json")["sightings_sha256"], case)
         for file in (*KEPT, *(["web.csv"] if case == "web" else [])):
             assert filecmp.cmp(os.path.join(first, file), os.path.join(same, file), False), f"{case}: {file} differs"
         other = os.path.join(AGAIN, "smoke", case, "dualpi2", "dctcp", "seed-2")
         assert not filecmp.cmp(os.path.join(first, "histogram.csv"), os.path.join(other, "histogram.csv"), False), case
+    shutil.rmtree(COPY)
+
+
+@test
+def the_capture_has_the_packets_of_the_first_5_seconds():
+    """Those behind the qdisc are what was seen there, with their ECN fields; ACKs beside them."""
+    run = os.path.join(AGAIN, "smoke", "two-flows", "dualpi2", "dctcp", "seed-1")
+    data, at, times, found = read_bytes(run, "capture.pcap"), CAPTURE_HEAD_BYTES, [], []
+    while at < len(data):
+        sec, nsec, captured, size = CAPTURED.unpack_from(data, at)
+        frame = data[at + CAPTURED.size:at + CAPTURED.size + captured]
+        at += CAPTURED.size + captured
+        times.append(sec * 10**9 + nsec)
+        found.append((times[-1], int.from_bytes(frame[26:30], "big"), size, frame[15] & 3))
+    equal(at, len(data), "end of the last packet")
+    assert times == sorted(times) and 4.9e9 < times[-1] - times[0] < 5e9, times[-1] - times[0]
+    seen = np.frombuffer(read_bytes(run, "sightings"), measure.SIGHTING)
+    seen = seen[(seen["outgoing"] == 1) & (seen["ns"] <= times[-1])]
+    sent = [packet for packet in found if packet[1] >> 16 == 0x0a08]
+    equal(len(sent), len(seen), "packets sent")
+    for packet, sight in zip(sent, seen, strict=True):
+        equal(packet, tuple(int(sight[key]) for key in ("ns", "saddr", "bytes", "ecn")))
+    assert len(found) > len(sent) * 1.2, f"{len(found)} packets, of which {len(sent)} were sent: no ACKs"
 
 
 @test
