@@ -112,8 +112,8 @@ def checked(job):
 def begin_afresh():
     """Make the run independent of what the machine did before, above all of how much there was to unpack.
 
-    Until here the clock and the random numbers depend on the size of the repository and on its path. So wait for a round
-    time, and let the kernel begin new random numbers, which depend on the machine's seed alone.
+    Until here the clock and the random numbers depend on the size of the repository and on its path. So wait for a
+    round time, and let the kernel begin new random numbers, which depend on the machine's seed alone.
     """
     time.sleep(ROUND_S - time.time() % ROUND_S)
     with open("/dev/urandom", "rb") as file:

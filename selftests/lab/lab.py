@@ -390,7 +390,8 @@ def parser():
                      help="measured seconds, in place of the experiment's; goes to build/lab/results-Ns")
     sub.add_argument("--l4s", choices=scenario.instead(), metavar="CC",
                      help="congestion control, or variant in senders.toml, in place of the L4S sender's (prague)")
-    sub.add_argument("--keep-raw", action="store_true", help="keep the sightings of every packet (48 bytes each) and a capture of the first 5 s")
+    sub.add_argument("--keep-raw", action="store_true",
+                     help="keep the sightings of every packet (48 bytes each) and a capture of the first 5 s")
     sub.add_argument("--timeout", type=at_least_1, metavar="S", help="wall clock that a machine may take")
     sub.add_argument("--plan", "--dry-run", action="store_true", help="only say what would run, and how long")
     for command_, function, text in (

@@ -8,14 +8,15 @@ import statistics
 from html import escape
 
 import svg
-from readme import bound, counts, done, finding, findings, made_of, number, paper_said, summary, value
+from readme import bound, counts, done, drawing_file, finding, findings, made_of, number, paper_said, summary, value
 
-STYLE = """/* Made by `scripts/lab.sh publish`; do not edit. */
+INK = """/* Made by `scripts/lab.sh publish`; do not edit. */
 :root { color-scheme: light dark; --ink: #1a1a1a; --back: #fff; --line: #ccc; --soft: #f3f3f3; --link: #0645ad }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e6e6e6; --back: #161616; --line: #444; --soft: #242424; --link: #8ab4f8 }
 }
-body { font: 16px/1.5 sans-serif; color: var(--ink); background: var(--back) }
+"""
+STYLE = """body { font: 16px/1.5 sans-serif; color: var(--ink); background: var(--back) }
 body { max-width: 64rem; margin: 0 auto; padding: 0 1rem 3rem }
 a { color: var(--link) } nav a { margin-right: 1rem } h2 { margin-top: 2.5rem }
 code, pre { font-size: .85rem; overflow-wrap: anywhere; white-space: pre-wrap }
@@ -23,7 +24,8 @@ code, pre { font-size: .85rem; overflow-wrap: anywhere; white-space: pre-wrap }
 th, td { border: 1px solid var(--line); padding: .2rem .5rem; text-align: left; vertical-align: top }
 .v { padding: 0 .35rem; border-radius: .25rem; color: #000; white-space: nowrap }
 .warning { background: #b00020; color: #fff; padding: .5rem }
-svg { width: 100%; height: auto; min-width: 34rem; max-width: 45rem; font: 12px sans-serif }
+"""
+DRAWING_STYLE = """svg { width: 100%; height: auto; min-width: 34rem; max-width: 45rem; font: 12px sans-serif }
 svg text { fill: var(--ink) } svg rect + text { fill: #000 } .paper { font-size: 18px; font-weight: bold }
 polyline { fill: none; stroke-width: 1.5 } line { stroke-width: 2 }
 line.grid { stroke: var(--line); stroke-width: 1 }
@@ -35,12 +37,12 @@ SERIES_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e
 CHARTED = 40  # most rows of a drawing
 
 
-def style():
-    """The style sheet of all pages."""
+def style(pages=STYLE):
+    """The style sheet of all pages; without `pages`, of a drawing alone."""
     lines = [f".v-{name.replace(' ', '-')} {{ background: {colour}; fill: {colour} }}"
              for name, colour in VERDICT_COLOURS.items()]
     lines += [f".s{n} {{ fill: {colour} }} .l{n} {{ stroke: {colour} }}" for n, colour in enumerate(SERIES_COLOURS)]
-    return STYLE + "\n".join(lines) + "\n"
+    return INK + pages + DRAWING_STYLE + "\n".join(lines) + "\n"
 
 
 def page(title, *parts):
@@ -224,9 +226,9 @@ def mean_sd(rows, key):
 
 # Too much to keep of each run; the same packets are made again.
 LEAVES = ("<p>The command of a run repeats it to the bit and leaves in <code>build/lab/again</code> the output of "
-          "<code>tc -s -j</code> before and after (<code>run.json</code>), and with <code>--keep-raw</code> a capture of the "
-          "link's first 5 s (<code>capture.pcap</code>). <code>scripts/lab.sh report --results build/lab/again</code> adds "
-          "the file for flent.</p>")
+          "<code>tc -s -j</code> before and after (<code>run.json</code>), and with <code>--keep-raw</code> a capture "
+          "of the link's first 5 s (<code>capture.pcap</code>). <code>scripts/lab.sh report --results "
+          "build/lab/again</code> adds the file for flent.</p>")
 COLUMNS = (("mbit_per_flow", "Mbit/s a flow"), ("delay_mean_ms", "mean ms"), ("delay_p50_ms", "P50"),
            ("delay_p99_ms", "P99"), ("delay_p99_9_ms", "P99.9"), ("delay_max_ms", "max"), ("mark_pct", "marks %"),
            ("drop_pct", "drops %"))
@@ -248,7 +250,8 @@ def cell_page(evaluation, experiment, case):
         below += run_parts(evaluation, whole)
     one = next(r for r in mine if r["group"] == "all")
     return page(f"{experiment}: {case}", f"<p>{number(one['rate_mbit'])} Mbit/s, {one['warmup_s']} s of warm-up, "
-                f"{one['seconds']} s measured. Figures are means over the seeds, ± their standard deviation.</p>", LEAVES,
+                f"{one['seconds']} s measured. Figures are means over the seeds, ± their standard deviation.</p>",
+                LEAVES,
                 table(["AQM, sender", "group", "seeds", *(name for _, name in COLUMNS), "utilization %"], rows), *below)
 
 
@@ -271,6 +274,12 @@ def run_parts(evaluation, whole):
                      f"(seed {one['seed']})</p>")
     return [*parts, table(["seed", "sightings, SHA-256", "module", "commit", "wall clock, s"], [
         [escape(r[k]) or "–" for k in ("seed", "sightings_sha256", "module", "commit", "wall_s")] for r in whole])]
+
+
+def drawings(evaluation):
+    """{name: text} of the findings' drawings as files of their own, for readme.py."""
+    found = {drawing_file(claim): svg.file(chart(evaluation, claim), style("")) for claim in findings(evaluation)}
+    return {name: text for name, text in found.items() if text}
 
 
 def pages(evaluation):

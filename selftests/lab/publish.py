@@ -9,6 +9,7 @@ import csv
 import fnmatch
 import io
 import os
+import shutil
 
 import campaign
 import claims
@@ -34,6 +35,7 @@ COUNTERS = {"sent", "drops", "dropped", "dropped-limit", "dropped-aqm", "dropped
 SERIES = (*KEY, "what", "begin_s", "step_s", "values")
 FIGURES = (*KEY[:5], "figure", "value")
 COLUMNS = dict(zip(published.TABLES, (CELLS, SERIES, FIGURES)))
+MADE = ("html", "img")  # directories with nothing but what is made of the tables
 FIRST_WORDS = 12  # of digests and commits
 
 
@@ -248,8 +250,9 @@ class Evaluation:
 
 def files(evaluation):
     """{path below evaluation/: text} of all that is made of the tables."""
-    return {"claims.csv": csv_of(claims.COLUMNS, evaluation.rows), "README.md": readme(evaluation), **{
-        f"html/{name}": page for name, page in pages.pages(evaluation).items()}}
+    return {"claims.csv": csv_of(claims.COLUMNS, evaluation.rows), "README.md": readme(evaluation),
+            **{f"html/{name}": page for name, page in pages.pages(evaluation).items()},
+            **{f"img/{name}": drawing for name, drawing in pages.drawings(evaluation).items()}}
 
 
 def problems(directory=campaign.EVALUATION):
@@ -260,7 +263,9 @@ def problems(directory=campaign.EVALUATION):
     found += [f"cells.csv: a run of another {what} than manifest.json's" for what in ("method", "kernel")
               if {row[what] for row in evaluation.cells if row["group"] == "all"} - {bench.get(what)}]
     wanted = files(evaluation)
-    there = {"README.md", "claims.csv"} | {f"html/{name}" for name in os.listdir(os.path.join(directory, "html"))}
+    there = {"README.md", "claims.csv"} | {f"{made}/{name}" for made in MADE
+                                           if os.path.isdir(os.path.join(directory, made))
+                                           for name in os.listdir(os.path.join(directory, made))}
     found += [f"{path} is not made by `scripts/lab.sh publish`" for path in sorted(there - set(wanted))]
     for path, content in wanted.items():
         try:
@@ -278,10 +283,9 @@ def write(results_dir, directory=campaign.EVALUATION, replace=False):
     if store.Store(results_dir).runs() or not os.path.exists(os.path.join(directory, "manifest.json")):
         collect(results_dir, directory, replace)
     evaluation = Evaluation(directory)
-    html = os.path.join(directory, "html")
-    os.makedirs(html, exist_ok=True)
-    for name in os.listdir(html):
-        os.remove(os.path.join(html, name))
+    for made in (os.path.join(directory, name) for name in MADE):
+        shutil.rmtree(made, ignore_errors=True)
+        os.makedirs(made)
     wanted = files(evaluation)
     for path, content in wanted.items():
         with open(os.path.join(directory, path), "w", encoding="utf-8") as file:

@@ -106,6 +106,11 @@ def findings(evaluation):
     return sorted((claim for claim in evaluation.claims if claim.get("finding")), key=lambda claim: claim["finding"])
 
 
+def drawing_file(claim):
+    """The name of the drawing of a finding, below evaluation/img."""
+    return f"{claim['id']}.svg"
+
+
 def done(evaluation):
     """How much of the campaign was run, in a sentence."""
     runs = sum(row["group"] == "all" for row in evaluation.cells)
@@ -132,7 +137,10 @@ def readme(evaluation):
         lines.append(f"| [{paper['name']}](html/paper-{name}.html): {paper['title']} | " +
                      " | ".join(str(found[v]) for v in shown) + " |")
     lines += ["", VERDICTS_ARE, "", "## Findings", ""]
-    lines += [f"{n}. {finding(evaluation, claim)}" for n, claim in enumerate(findings(evaluation), 1)]
+    for n, claim in enumerate(findings(evaluation), 1):
+        lines.append(f"{n}. {finding(evaluation, claim)}")
+        if any(row["value"] for rows_ in evaluation.groups(claim).values() for row in rows_):
+            lines += ["", f"   ![{claim['words']}](img/{drawing_file(claim)})", ""]
     lines += ["", "## Other claims", "", "[All claims](html/claims.html), with other senders and unsupported ones.", "",
               "| claim | place | AQM, sender | value | bound (of) | verdict |", "|---|---|---|---|---|---|"]
     left = []

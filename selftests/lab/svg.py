@@ -6,6 +6,7 @@ sheet: s0 to s7 of series, v-NAME of verdicts. Each drawing has a title, which i
 """
 
 import math
+import re
 from html import escape
 
 WIDTH, LEFT, RIGHT, TOP, ROW = 720, 190, 20, 8, 22
@@ -66,6 +67,13 @@ def drawing(height, title, parts):
     return "\n".join(['<div class="wide">',
                       f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{escape(title)}">',
                       f"<title>{escape(title)}</title>", *parts, "</svg></div>"])
+
+
+def file(drawn, style):
+    """A drawing as a file of its own with a style sheet; empty if there is none."""
+    found = re.search("<svg (.*</svg>)", drawn, re.S)
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {found[1]}\n'.replace(
+        "<title>", f"<style>\n{style}</style>\n<title>", 1) if found else ""
 
 
 def legend(names, y):

@@ -44,7 +44,8 @@ def evaluation_is_what_publish_makes_of_its_tables():
 @test
 def evaluation_that_was_edited_is_found():
     for path, old, new in (("README.md", "# Evaluation", "# Results"), ("html/claims.html", "<td>", "<td>x"),
-                           ("html/more.html", None, "x"), ("html/matrix.html", None, None),
+                           ("html/more.html", None, "x"), ("html/matrix.html", None, None), ("img/more.svg", None, "x"),
+                           ("img/fig8-ratio.svg", "<title>", "<title>x"), ("img/fig8-ratio.svg", None, None),
                            ("claims.csv", "not run", "reproduced"), ("manifest.json", '"planned": ', '"planned": 1')):
         made = os.path.join(tempfile.mkdtemp(dir=WORK), "evaluation")
         shutil.copytree(campaign.EVALUATION, made)
@@ -62,7 +63,7 @@ def evaluation_that_was_edited_is_found():
             os.remove(file)
         found = publish.problems(made)
         assert found and all("publish" in line for line in found), (path, found)
-        if path.startswith(("README", "html")):
+        if path.startswith(("README", "html", "img")):
             equal(len(found), 1)
             holds(found[0], path)
 

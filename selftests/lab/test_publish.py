@@ -11,6 +11,7 @@ import html.parser
 import io
 import os
 import sys
+import xml.etree.ElementTree
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(1, os.path.join(HERE, "..", "lib"))
@@ -222,6 +223,8 @@ def drawings_put_values_where_they_belong():
     text = svg.dots("<title>", "ms", [("a", 2.0, {"x": (1.0, 0.5, 1.5), "y": (3.0, None, None)})])
     holds(text, "&lt;title&gt;", ">×<", 'class="s1"', 'class="l0"')
     equal((text.count("<circle"), text.count("<line") - text.count("grid")), (4, 1))  # two of the legend
+    root = xml.etree.ElementTree.fromstring(svg.file(text, "a {}"))
+    equal([(root.tag, root[0].text.strip()), svg.file("", "a {}")], [("{http://www.w3.org/2000/svg}svg", "a {}"), ""])
     text = svg.lines("t", "s", "ms", {"x": [(0, 1), (1, 0), (2, 100)]})
     # A logarithmic axis, which far values need, has no zero.
     equal(text.split('points="')[1].partition('"')[0].count(","), 2)

@@ -38,9 +38,10 @@ SHORT_RUNS = {"two-flows": ("dualpi2", "dualpi2-in-tree", "pfifo"), "udp": ("dua
               "values": ("vdq_csaqm",)}
 
 
-def lab(*words, program=os.path.join(runs.LAB, "lab.py")):
+def lab(*words, root=runs.ROOT):
     """Run the lab's command line; its words go to stderr, its exit code comes back."""
-    return subprocess.run([sys.executable, program, *words], stdout=sys.stderr, check=False).returncode
+    return subprocess.run([sys.executable, os.path.join(root, "selftests", "lab", "lab.py"), *words], stdout=sys.stderr,
+                          check=False).returncode
 
 
 def made(directory=MADE):
@@ -262,10 +263,10 @@ def copy_of_the_repository():
 def the_same_seed_makes_the_same_run_to_the_bit_and_another_another():
     """The same run also from another path, beside other files, and with a capture."""
     shutil.rmtree(AGAIN, ignore_errors=True)
-    program = os.path.join(copy_of_the_repository(), "selftests", "lab", "lab.py")
+    copy = copy_of_the_repository()
     for case in ("two-flows",) if SHORT else ("two-flows", "web"):
         equal(lab("run", "smoke", "--case", case, "--aqm", "dualpi2", "--results", AGAIN, "--seeds", "2",
-                  "--keep-raw", program=program), 0, case)
+                  "--keep-raw", root=copy), 0, case)
         first, same = (os.path.join(d, "smoke", case, "dualpi2", "dctcp", "seed-1") for d in (MADE, AGAIN))
         equal(read(same, "meta.json")["sightings_sha256"], read(first, "meta.json")["sightings_sha256"], case)
         for file in (*KEPT, *(["web.csv"] if case == "web" else [])):
