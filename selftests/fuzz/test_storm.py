@@ -24,8 +24,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "net"))
 
 import lib  # noqa: E402
-from lib import Failure, each, expect, expect_equal, note, test  # noqa: E402
-from mq import mq_device  # noqa: E402
+from lib import Failure, Skip, each, expect, expect_equal, note, test  # noqa: E402
+from mq import DEVICES, NETDEVSIM, QUEUES, mq_device  # noqa: E402
 from parents import Tree  # noqa: E402
 
 KMEMLEAK = "/sys/kernel/debug/kmemleak"
@@ -33,7 +33,8 @@ KMEMLEAK = "/sys/kernel/debug/kmemleak"
 CHANGE_TREES = ("root", "tbf", "htb", "htb_qfq", "hfsc", "hfsc_qfq")
 ABUSE_TREES = ("root", "tbf", "htb_qfq")
 REPLACE_TREES = ("root", "tbf", "htb", "htb_qfq", "hfsc")
-PARTS = len(CHANGE_TREES) + len(ABUSE_TREES) + len(REPLACE_TREES) + 2        # and dualpi2_mq
+MQ_MODES = ("change", "replace")
+PARTS = len(CHANGE_TREES) + len(ABUSE_TREES) + len(REPLACE_TREES) + len(MQ_MODES) * len(DEVICES)
 SHORT, LONG = (14000, 12), (40000, 1000)
 
 
@@ -139,10 +140,14 @@ def storm_of_replacements_under_CASE_leaves_nothing(name):
     no_complaint()
 
 
-@each(("change", "replace"), ("reliability scoreboard 2",))
-def storm_over_dualpi2_mq_CASE_accounts_agree(mode):
-    with mq_device("root handle 10: dualpi2_mq bandwidth 10mbit") as netns:
-        found = storm(netns, f"mq-{mode}", count(0) // PARTS, mode, "--kind", "dualpi2_mq", "--dev", "d0", "--parent",
+@each((f"{mode}_{device}" for device in DEVICES for mode in MQ_MODES), ("reliability scoreboard 2",))
+def storm_over_dualpi2_mq_CASE_accounts_agree(name):
+    mode, device = name.split("_")
+    if device == "netdevsim" and not os.path.exists(NETDEVSIM):
+        raise Skip("this kernel has no netdevsim; the debug kernel has")
+    with mq_device("root handle 10: dualpi2_mq bandwidth 10mbit", kind=device) as netns:
+        expect_equal(sum(q["kind"] == "dualpi2" for q in lib.qdisc_dump(netns, "d0")), QUEUES, "transmit queues")
+        found = storm(netns, f"mq-{name}", count(0) // PARTS, mode, "--kind", "dualpi2_mq", "--dev", "d0", "--parent",
                       "root", "--handle", "10:")
         expect(mode == "replace" or found["checks"] >= 2, "the counters were not checked")
     no_complaint()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A veth with four transmit queues and dualpi2_mq on it, for the tests of several queues."""
+"""Devices with four transmit queues and dualpi2_mq on them, for the tests of several queues."""
 import contextlib
 import os
 
@@ -7,21 +7,36 @@ import lib
 from lib import Aqm, Net, expect_equal, tc
 
 QUEUES = 4
+QUEUE_ARGS = f"numtxqueues {QUEUES} numrxqueues {QUEUES}"
+
+
+DEVICES = {  # netdevsim and ifb drop what they send
+    "veth": f"link add d0 {QUEUE_ARGS} type veth peer name d1 {QUEUE_ARGS}\nlink set d1 up",
+    "ifb": f"link add d0 {QUEUE_ARGS} type ifb",
+    "netdevsim": "link set eth0 name d0",
+}
+NETDEVSIM = "/sys/bus/netdevsim"
+
+
+def write(path, text):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
 
 
 @contextlib.contextmanager
-def mq_device(*lines):
-    """A namespace with d0, a veth with QUEUES transmit queues, and the qdiscs of `lines` on it. The kernel sends
-    nothing by itself; packets to 10.7.0.2 leave through d0.
+def mq_device(*lines, kind="veth"):
+    """A namespace with d0, one of DEVICES with QUEUES transmit queues, and the qdiscs of `lines` on it. The kernel
+    sends nothing by itself; packets to 10.7.0.2 leave through d0.
     """
-    netns, queues = f"dpm{os.getpid()}", f"numtxqueues {QUEUES} numrxqueues {QUEUES}"
+    netns = f"dpm{os.getpid()}"
     lib.run(["ip", "netns", "add", netns])
     try:
-        with lib.in_netns(netns), open("/proc/sys/net/ipv6/conf/default/disable_ipv6", "w", encoding="ascii") as file:
-            file.write("1")
+        with lib.in_netns(netns):
+            write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")
+            if kind == "netdevsim":
+                write(f"{NETDEVSIM}/new_device", f"0 1 {QUEUES}")
         lib.run(["ip", "-batch", "-"], netns, stdin=f"""\
-link add d0 {queues} type veth peer name d1 {queues}
-link set d1 up
+{DEVICES[kind]}
 link set d0 up
 addr add 10.7.0.1/24 dev d0
 neigh add 10.7.0.2 dev d0 lladdr 02:00:00:00:00:01 nud permanent
@@ -30,6 +45,9 @@ neigh add 10.7.0.2 dev d0 lladdr 02:00:00:00:00:01 nud permanent
             tc(f"qdisc add dev d0 {line}", netns)
         yield netns
     finally:
+        # The end of the namespace would move it to the first one.
+        if os.path.exists(f"{NETDEVSIM}/devices/netdevsim0"):
+            write(f"{NETDEVSIM}/del_device", "0")
         lib.run(["ip", "netns", "del", netns], check=False)
 
 
