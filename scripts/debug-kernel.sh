@@ -4,11 +4,12 @@
 # debug-kernel.sh - build a kernel for tests that no stock kernel can do, from Debian's linux-source, and keep it in
 # the cache directory. run-vm.sh --kernel boots it, build-for.sh builds the module for it.
 #
-# usage: debug-kernel.sh [--refresh] debug|plain|builtin|kcsan
+# usage: debug-kernel.sh [--refresh] debug|plain|ect1|builtin|kcsan
 #          debug  user-mode Linux with KASAN, UBSAN, lockdep, kmemleak, fault injection (about 8 minutes to build)
 #          plain  user-mode Linux without them, for long runs and the lab; the in-tree dualpi2 is left in
 #                 KDIR/net/sched/sch_dualpi2.ko, to be loaded by path
 #          builtin  the same with the series of kernel-patches, and their dualpi2 as the default qdisc and no module
+#          ect1   the same as plain, with the patch of extra/prague/kernel-patch
 #          kcsan  x86-64 for two processors under QEMU, with the detector of data races
 #        --refresh  build it again, from today's source
 #
@@ -18,7 +19,7 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-usage='usage: debug-kernel.sh [--refresh] debug|plain|builtin|kcsan'
+usage='usage: debug-kernel.sh [--refresh] debug|plain|ect1|builtin|kcsan'
 refresh=''
 if [ "${1-}" = --refresh ]; then
 	refresh=1
@@ -29,7 +30,7 @@ kind=$1
 configs=$DUALPI2_ROOT/selftests/debug arch=um image=linux whole=() in=()
 case $kind in
 debug) parts=(base uml debug) ;;
-plain) parts=(base uml plain) ;;
+plain | ect1) parts=(base uml plain) ;;
 builtin) parts=(base uml builtin) ;;
 kcsan) parts=(base kcsan) arch=x86_64 image=arch/x86/boot/bzImage whole=(7.2) ;;
 *) die "unknown kernel '$kind'; $usage" ;;
@@ -46,6 +47,7 @@ if [ "$kind" = builtin ]; then
 	"$DUALPI2_ROOT/scripts/kernel-patches/emit.py" --tree "$source" --out "$out.series" 7.2 >&2
 	mapfile -t series < <(find "$out.series/7.2/dualpi2" -name '0*.patch' ! -name '0000-*' | sort)
 fi
+[ "$kind" != ect1 ] || series=("$DUALPI2_ROOT"/extra/prague/kernel-patch/0*.patch)
 made_of=$({ sed "/^From\|^Date:/d" /dev/null "${series[@]}" && cd "$configs" && cat "${parts[@]/%/.config}" "$source/unpacked"; } | cksum)
 if [ -z "$refresh" ] && [ "$(cat "$out/made-of" 2>/dev/null)" = "$made_of" ]; then
 	cat "$out/env"
@@ -79,10 +81,10 @@ fi
 # User-mode Linux lets nobody choose the ticks a second; what is said of a symbol first holds.
 hz=$(cd "$configs" && sed -n 's/^CONFIG_HZ=//p' "${parts[@]/%/.config}")
 sed "${hz:+/^mainmenu/a config HZ\n\tint\n\tdefault $hz}" "$source/Kconfig" >"$out/Kconfig"
-kmake() {
-	"${in[@]}" make -s -C "$source" ARCH="$arch" CC="$compiler" HOSTCC="$compiler" O="$out" KBUILD_KCONFIG="$out/Kconfig" -j"$(nproc)" "$@" >>"$out.log" 2>&1 8>&-
 # The same kernel, to the bit, whoever builds it and when.
 export KBUILD_BUILD_TIMESTAMP='2026-01-01' KBUILD_BUILD_USER=dualpi2 KBUILD_BUILD_HOST=dualpi2 KBUILD_BUILD_VERSION=1
+kmake() {
+	"${in[@]}" make -s -C "$source" ARCH="$arch" CC="$compiler" HOSTCC="$compiler" O="$out" KBUILD_KCONFIG="$out/Kconfig" -j"$(nproc)" "$@" >>"$out.log" 2>&1 8>&-
 }
 : >"$out.log"
 (cd "$configs" && cat "${parts[@]/%/.config}") >"$out/fragment"

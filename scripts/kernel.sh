@@ -4,7 +4,7 @@
 # kernel.sh - make a stock Debian kernel and its headers available in the cache directory.
 # Nothing is installed on this machine: the packages are only unpacked. A kernel of our own is debug-kernel.sh's work.
 #
-# usage: kernel.sh [--refresh] [--headers] X.Y|SUITE/RELEASE|debug|plain|builtin|kcsan    6.1, bullseye/5.10.0-46-amd64
+# usage: kernel.sh [--refresh] [--headers] X.Y|SUITE/RELEASE|debug|plain|ect1|builtin|kcsan    6.1, bullseye/5.10.0-46-amd64
 #        kernel.sh --packages SUITE/RELEASE                                 only names what it would fetch
 #
 # Of X.Y it is the first release in packages.lock that the mirror has; if it has none, the newest.
@@ -17,7 +17,7 @@ set -euo pipefail
 # shellcheck source=scripts/common.sh
 . "$(dirname "$0")/common.sh"
 
-usage='usage: kernel.sh [--refresh] [--headers | --packages] X.Y|SUITE/RELEASE|debug|plain|builtin|kcsan'
+usage='usage: kernel.sh [--refresh] [--headers | --packages] X.Y|SUITE/RELEASE|debug|plain|ect1|builtin|kcsan'
 refresh='' parts=kernel only_names=''
 while [[ ${1-} == --* ]]; do
 	case $1 in
@@ -31,7 +31,7 @@ done
 [ $# -eq 1 ] || die "no kernel given; $usage"
 kernel=$1 release=''
 case $kernel in
-debug | plain | builtin | kcsan) exec "$DUALPI2_ROOT/scripts/debug-kernel.sh" ${refresh:+--refresh} "$kernel" ;;
+debug | plain | ect1 | builtin | kcsan) exec "$DUALPI2_ROOT/scripts/debug-kernel.sh" ${refresh:+--refresh} "$kernel" ;;
 */*) suite=${kernel%%/*} release=${kernel#*/} ;;
 *)
 	suite=$(kernels | awk -v kernel="$kernel" '$1 == kernel { print $2 }')

@@ -94,7 +94,7 @@ done
 }
 uml=''
 case $kernel in
-debug | plain | builtin) uml=1 virtual_time='' ;;
+debug | plain | ect1 | builtin) uml=1 virtual_time='' ;;
 esac
 [ "$cpus" = 1 ] || [ -z "$uml$virtual_time" ] || die "virtual time has one CPU; leave --cpus out"
 [[ $seed =~ ^[0-9]{1,18}$ ]] || die "invalid seed '$seed' in --seed or DUALPI2_SEED; use a number from 0 to 999999999999999999"

@@ -78,7 +78,7 @@ static struct socket *prague_cubic_sock;
 
 #ifdef PRAGUE_HAVE_ECT_1_ESTABLISHED
 
-/* The stack sends ECT(1) for a congestion control with this flag; see kernel-patch. */
+/* With this flag the stack sends ECT(1), and paces the first segments, too; see kernel-patch. */
 #define PRAGUE_FLAGS	TCP_CONG_ECT_1_ESTABLISHED
 
 static bool prague_attach(struct sock *sk)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check kernel=debug
-# suite: long kernel=stock
+# suite: long kernel=stock,ect1
 """
 test_prague.py - TCP Prague: how it answers marks, losses and idle times, bad input, the module.
 """

@@ -387,13 +387,10 @@ def emit_prague(tree, sources, work, said):
     """The series of TCP Prague."""
     series = Series(tree, "prague", work)
     series.base("MAINTAINERS", "net/ipv4/Kconfig", "net/ipv4/Makefile", "net/ipv4/tcp_output.c", "include/net/tcp.h")
-    patch = "extra/prague/kernel-patch/0001-tcp-let-a-congestion-control-send-ECT-1.patch"
-    subprocess.run(
-        ["patch", "-s", "-p1", "--no-backup-if-mismatch", "-i", os.path.join(ROOT, patch)], cwd=series.repo, check=True
-    )
-    text = ours(patch)
-    message = re.search(r"^Subject: \[PATCH\] (.*?)\n---\n", text, re.M | re.S)[1]
-    series.commit(message)
+    for patch in sorted(glob.glob(os.path.join(ROOT, "extra/prague/kernel-patch/0*.patch"))):
+        subprocess.run(["patch", "-s", "-p1", "--no-backup-if-mismatch", "-i", patch], cwd=series.repo, check=True)
+        message = re.search(r"^Subject: \[PATCH\] (.*?)\n---\n", read(patch), re.M | re.S)[1]
+        series.commit(message)
     kconf = series.text("net/ipv4/Kconfig")
     kconf = before(kconf, "config TCP_CONG_CDG\n", data("prague.kconfig"))
     series.write("net/ipv4/Kconfig", kconf)
