@@ -14,6 +14,7 @@ sightings, web.csv, tcp.csv), and neither knows the qdisc from inside.
 """
 
 import argparse
+import errno
 import fcntl
 import json
 import os
@@ -113,11 +114,16 @@ def begin_afresh():
     """Make the run independent of what the machine did before, above all of how much there was to unpack.
 
     Until here the clock and the random numbers depend on the size of the repository and on its path. So wait for a
-    round time, and let the kernel begin new random numbers, which depend on the machine's seed alone.
+    round time, and let the kernel begin new random numbers, which depend on the machine's seed alone. A stock kernel
+    that has not gathered enough for that yet goes on with those that it has.
     """
     time.sleep(ROUND_S - time.time() % ROUND_S)
     with open("/dev/urandom", "rb") as file:
-        fcntl.ioctl(file, RNDRESEEDCRNG)
+        try:
+            fcntl.ioctl(file, RNDRESEEDCRNG)
+        except OSError as error:
+            if error.errno != errno.ENODATA:
+                raise
 
 
 def load_module(job, paths, companions=None):
