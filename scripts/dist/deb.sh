@@ -48,7 +48,7 @@ tree=$work/dualpi2-$version
 mkdir "$tree"
 cd "$DUALPI2_ROOT"
 cp -R --parents Kbuild Makefile README.md docs sch_dualpi2.c include iproute2-patch tools LICENSES packaging/dkms.conf \
-	evaluation/README.md evaluation/html packaging/openwrt/README.md scripts/dist/sbom.py "$tree"
+	evaluation/README.md evaluation/html evaluation/img packaging/openwrt/README.md scripts/dist/sbom.py "$tree"
 cp -R packaging/debian "$tree/debian"
 if [ -d extra ]; then
 	cp -R --parents extra "$tree"
