@@ -224,11 +224,11 @@ def mean_sd(rows, key):
     return f"{number(statistics.fmean(found))} ± {number(statistics.stdev(found))}"
 
 
-# Too much to keep of each run; the same packets are made again.
-LEAVES = ("<p>The command of a run repeats it to the bit and leaves in <code>build/lab/again</code> the output of "
-          "<code>tc -s -j</code> before and after (<code>run.json</code>), and with <code>--keep-raw</code> a capture "
-          "of the link's first 5 s (<code>capture.pcap</code>). <code>scripts/lab.sh report --results "
-          "build/lab/again</code> adds the file for flent.</p>")
+# Of thousands of runs it is too much to keep.
+LEAVES = ("<p>The command of a run leaves in <code>build/lab/again</code> the output of <code>tc -s -j</code> before "
+          "and after (<code>run.json</code>), and with <code>--keep-raw</code> a capture of the link's first 5 s "
+          "(<code>capture.pcap</code>). <code>scripts/lab.sh report --results build/lab/again</code> adds the file "
+          "for flent. On the commit of the run the packets are the same.</p>")
 COLUMNS = (("mbit_per_flow", "Mbit/s a flow"), ("delay_mean_ms", "mean ms"), ("delay_p50_ms", "P50"),
            ("delay_p99_ms", "P99"), ("delay_p99_9_ms", "P99.9"), ("delay_max_ms", "max"), ("mark_pct", "marks %"),
            ("drop_pct", "drops %"))
