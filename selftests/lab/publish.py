@@ -250,9 +250,10 @@ class Evaluation:
 
 def files(evaluation):
     """{path below evaluation/: text} of all that is made of the tables."""
-    return {"claims.csv": csv_of(claims.COLUMNS, evaluation.rows), "README.md": readme(evaluation),
+    drawings = pages.drawings(evaluation)
+    return {"claims.csv": csv_of(claims.COLUMNS, evaluation.rows), "README.md": readme(evaluation, drawings),
             **{f"html/{name}": page for name, page in pages.pages(evaluation).items()},
-            **{f"img/{name}": drawing for name, drawing in pages.drawings(evaluation).items()}}
+            **{f"img/{name}": drawing for name, drawing in drawings.items()}}
 
 
 def problems(directory=campaign.EVALUATION):

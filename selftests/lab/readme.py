@@ -124,8 +124,8 @@ def named(rows):
             if (found := list(dict.fromkeys(row[key] for row in rows if row.get(key))))]
 
 
-def readme(evaluation):
-    """The whole page."""
+def readme(evaluation, drawings):
+    """The whole page; drawings: the names of those that there are."""
     minutes = sum(step["wall_minutes"] for step in evaluation.manifest["steps"])
     shown = evaluation.verdicts
     lines = [
@@ -139,7 +139,7 @@ def readme(evaluation):
     lines += ["", VERDICTS_ARE, "", "## Findings", ""]
     for n, claim in enumerate(findings(evaluation), 1):
         lines.append(f"{n}. {finding(evaluation, claim)}")
-        if any(row["value"] for rows_ in evaluation.groups(claim).values() for row in rows_):
+        if drawing_file(claim) in drawings:
             lines += ["", f"   ![{claim['words']}](img/{drawing_file(claim)})", ""]
     lines += ["", "## Other claims", "", "[All claims](html/claims.html), with other senders and unsupported ones.", "",
               "| claim | place | AQM, sender | value | bound (of) | verdict |", "|---|---|---|---|---|---|"]
