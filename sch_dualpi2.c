@@ -579,6 +579,16 @@ static void dualpi2_account_arrival(struct dualpi2_queue_stats *stats,
 	stats->arrived[ecn]++;
 }
 
+static u64 dualpi2_arrived(const struct dualpi2_queue_stats *stats)
+{
+	u64 packets = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(stats->arrived); i++)
+		packets += stats->arrived[i];
+	return packets;
+}
+
 static void dualpi2_account_mark(struct dualpi2_queue_stats *stats,
 				 enum dualpi2_verdict verdict)
 {
@@ -1278,18 +1288,15 @@ dualpi2_qprotect(struct Qdisc *sch, const struct sk_buff *skb, u64 now_ns)
 
 /* While queue protection is armed: move a packet of a redirected flow to Classic.
  *
- * @split: it is GSO, and its segments will be queued one by one
- *
  * Return: the flow's bucket, if the packet was moved.
  */
-static noinline struct dualpi2_qprotect_bucket *
-dualpi2_protect(struct sk_buff *skb, struct Qdisc *sch, int class, bool split,
-		u64 now_ns)
+static struct dualpi2_qprotect_bucket *dualpi2_protect(struct sk_buff *skb,
+						       struct Qdisc *sch,
+						       int class, u64 now_ns)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
 	struct dualpi2_qprotect_bucket *b;
 	struct dualpi2_cb *cb = dualpi2_cb(skb);
-	u32 packets = split ? skb_shinfo(skb)->gso_segs : 1;
 
 	/* Filters and skb->priority have the last word. */
 	if (class != DUALPI2_CLASS_NONE || !(cb->flags & DUALPI2_CB_L))
@@ -1303,10 +1310,42 @@ dualpi2_protect(struct sk_buff *skb, struct Qdisc *sch, int class, bool split,
 	/* ECT(1) and CE are here for their codepoint, so they are scalable. */
 	if (dualpi2_ecn_of(cb) & DUALPI2_ECN_ECT1)
 		cb->flags |= DUALPI2_CB_REDIRECTED;
-	q->qprotect->redirected += packets;
 	q->qprotect->redirected_bytes += qdisc_pkt_len(skb);
-	b->redirected = min_t(u64, (u64)b->redirected + packets, U32_MAX);
 	return b;
+}
+
+static int dualpi2_enqueue_classified(struct sk_buff *skb, struct Qdisc *sch,
+				      u64 now_ns, struct sk_buff **to_free)
+{
+	if (skb_is_gso(skb) && dualpi2_is_to_split(qdisc_priv(sch), skb))
+		return dualpi2_segment(skb, sch, now_ns, to_free);
+	return dualpi2_enqueue_skb(skb, sch, now_ns, to_free);
+}
+
+/* The same while queue protection is armed.  @class: see dualpi2_classify() */
+static noinline int dualpi2_enqueue_protected(struct sk_buff *skb,
+					      struct Qdisc *sch, int class,
+					      u64 now_ns,
+					      struct sk_buff **to_free)
+{
+	struct dualpi2_sched_data *q = qdisc_priv(sch);
+	struct dualpi2_qprotect_bucket *b;
+	const struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
+	u64 packets = dualpi2_arrived(&c->stats);
+	int ret;
+
+	b = dualpi2_protect(skb, sch, class, now_ns);
+	ret = dualpi2_enqueue_classified(skb, sch, now_ns, to_free);
+	if (!b)
+		return ret;
+	/* gso_segs is 0 in a packet from a guest before Linux 7.0. */
+	packets = dualpi2_arrived(&c->stats) - packets;
+	q->qprotect->redirected += packets;
+	b->redirected = min_t(u64, b->redirected + packets, U32_MAX);
+	/* 0 would mean that the flow is not redirected. */
+	if (b->hash)
+		b->c_end = c->bytes_in ?: 1;
+	return ret;
 }
 
 /* Slow path.  Out of line, so that the fast path saves no registers.  Owns skb. */
@@ -1314,9 +1353,7 @@ static noinline int dualpi2_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 					 u64 now_ns, struct sk_buff **to_free)
 {
 	struct dualpi2_sched_data *q = qdisc_priv(sch);
-	struct dualpi2_qprotect_bucket *b = NULL;
 	int ret, class;
-	bool split;
 
 	q->arrived_ns = now_ns;
 	class = dualpi2_classify(skb, sch, &ret);
@@ -1336,15 +1373,10 @@ static noinline int dualpi2_enqueue_slow(struct sk_buff *skb, struct Qdisc *sch,
 		    dualpi2_pi_is_due(&q->vars, now_ns))
 			dualpi2_update(sch, now_ns);
 	}
-	split = skb_is_gso(skb) && dualpi2_is_to_split(q, skb);
 	if (unlikely(q->qprotect_state == DUALPI2_QPROTECT_ARMED))
-		b = dualpi2_protect(skb, sch, class, split, now_ns);
-	ret = split ? dualpi2_segment(skb, sch, now_ns, to_free) :
-		      dualpi2_enqueue_skb(skb, sch, now_ns, to_free);
-	/* 0 would mean that the flow is not redirected. */
-	if (unlikely(b && b->hash))
-		b->c_end = q->fifo[DUALPI2_QUEUE_C].bytes_in ?: 1;
-	return ret;
+		return dualpi2_enqueue_protected(skb, sch, class, now_ns,
+						 to_free);
+	return dualpi2_enqueue_classified(skb, sch, now_ns, to_free);
 }
 
 #ifdef DUALPI2_DEBUG
@@ -2691,12 +2723,8 @@ static void dualpi2_counters(const struct dualpi2_sched_data *q,
 /* Packets ever queued: those that arrived and were not dropped then. */
 static u32 dualpi2_enqueued(const struct dualpi2_queue_stats *stats)
 {
-	u64 packets = 0;
-	unsigned int i;
-
-	for (i = 0; i < ARRAY_SIZE(stats->arrived); i++)
-		packets += stats->arrived[i];
-	return packets - dualpi2_dropped(stats, DUALPI2_DROPPED_LIMIT) -
+	return dualpi2_arrived(stats) -
+	       dualpi2_dropped(stats, DUALPI2_DROPPED_LIMIT) -
 	       dualpi2_dropped(stats, DUALPI2_DROPPED_MEMORY) -
 	       dualpi2_dropped(stats, DUALPI2_DROPPED_EARLY);
 }

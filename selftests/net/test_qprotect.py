@@ -182,10 +182,10 @@ def kinds(wire, port, size):
 @test("QP", "N10")
 def packets_of_every_kind_are_redirected():
     """Another flow of the same kind is not; redirected NQB counts no longer as NQB."""
-    with Wire(bandwidth=bits(40e6), qprotect=TUPLE) as one:
+    with Wire(bandwidth=bits(16e6), qprotect=TUPLE) as one:
         names = list(kinds(one, 0, 0))
     for name in names:
-        with Wire(bandwidth=bits(40e6), qprotect=TUPLE) as wire, contextlib.ExitStack() as stack:
+        with Wire(bandwidth=bits(16e6), qprotect=TUPLE) as wire, contextlib.ExitStack() as stack:
             send = wire.offer
             if name == "accelerated VLAN":
                 lib.run("ip link add link w0 name w0.5 type vlan id 5", wire.netns)
@@ -193,14 +193,15 @@ def packets_of_every_kind_are_redirected():
                 vlan = frames.Sender(wire.netns, "w0.5")
                 stack.callback(vlan.close)
                 send = vlan.send
-            # Congestion arms it; a packet that leaves is needed for that.
-            for _ in range(20):
-                send(kinds(wire, 1000, 1300)[name][0])
+            # Congestion arms it; a packet that leaves is needed for that. To make a frame takes longer than to send it.
+            some = [kinds(wire, 1000, 1300)[name][0] for _ in range(80)]
+            for nth in (80, 55, 30):
+                some.insert(nth, kinds(wire, 1001, 400)[name][0])
+            for frame in some[:20]:
+                send(frame)
             wire.idle()
-            for nth in range(60):
-                send(kinds(wire, 1000, 1300)[name][0])
-                if nth % 20 == 10:
-                    send(kinds(wire, 1001, 20)[name][0])
+            for frame in some[20:]:
+                send(frame)
             st, flows = protection(wire.netns, "w0")
             note(f"{name}: {st}")
             expect(st["redirected"] > 0 and st["sanctions"] == 1, f"{name}: {st}")
@@ -220,9 +221,8 @@ def flows_without_a_bucket_share_one():
     with Wire(bandwidth=bits(40e6), qprotect=TUPLE) as wire:
         wire.offer(*(wire.udp(1500, ECT1) for _ in range(20)))
         wire.idle()
-        for _ in range(3):
-            for flow in range(40):
-                wire.offer(*(kinds(wire, 2000 + flow, 1300)["IPv4"][0] for _ in range(2)))
+        ports = [port for port in range(2000, 2040) for _ in range(2)]
+        wire.offer(*(kinds(wire, port, 1300)["IPv4"][0] for port in 3 * ports))
         st, flows = protection(wire.netns, "w0")
         note(f"{st}")
         expect(st["scored_shared"] > 0, "the shared bucket was not used")
@@ -257,7 +257,7 @@ def gso_packet_counts_all_its_bytes():
             flow = max(flows, key=lambda flow: flow["redirected"])
             note(f"split {split}: {st}")
             expect_equal(flow["redirected"], st["redirected"], "packets")
-            expect_equal(st["redirected"] % 42 if split else st["redirected"] <= 3, 0 if split else True, "segments")
+            expect(st["redirected"] in ((42, 84, 126) if split else (1, 2, 3)), f"{st['redirected']} segments")
             expect(st["redirected_bytes"] >= 60000, "bytes")
 
 
