@@ -154,9 +154,11 @@ if [ -n "$virtual_time" ]; then
 	# The repository and what else is wanted, for vm/init.sh to unpack. Files may vanish meanwhile.
 	prune=(-path "$DUALPI2_ROOT/.git")
 	# Much, and of no use in the machine.
-	for dir in check matrix deb rpm packages operator iproute2 lab/results unit lint debug plain torture; do
+	for dir in check matrix deb rpm packages operator iproute2 unit lint debug plain torture; do
 		prune+=(-o -path "$DUALPI2_ROOT/build/$dir")
 	done
+	# Results of the lab.
+	prune+=(-o -path "$DUALPI2_ROOT/build/lab/*/*" ! -path "$DUALPI2_ROOT/build/lab/bench/*")
 	for dir in "${rw[@]}"; do
 		prune+=(-o -path "$dir/*")
 	done
