@@ -110,6 +110,11 @@ def checked(job):
     return job
 
 
+def sleep_to_round(seconds=1):
+    """Sleep until the clock is a multiple of so many seconds, so that timers have the same phase in each run."""
+    time.sleep(seconds - time.time() % seconds)
+
+
 def begin_afresh():
     """Make the run independent of what the machine did before, above all of how much there was to unpack.
 
@@ -117,7 +122,7 @@ def begin_afresh():
     round time, and let the kernel begin new random numbers, which depend on the machine's seed alone. A stock kernel
     that has not gathered enough for that yet goes on with those that it has.
     """
-    time.sleep(ROUND_S - time.time() % ROUND_S)
+    sleep_to_round(ROUND_S)
     with open("/dev/urandom", "rb") as file:
         try:
             fcntl.ioctl(file, RNDRESEEDCRNG)
@@ -388,6 +393,7 @@ def measure(job, flows, delaymeter, tc, udp_prague, capture):
         fail("the job wants udp_prague; see --udp-prague")
     with open(given, "w", encoding="utf-8") as file:
         json.dump({"job": job, "flows": flows, "udp_prague": udp_prague}, file)
+    sleep_to_round()  # the rings have timers
     meter = Child("delaymeter", ["ip", "netns", "exec", "rtr", delaymeter, "to_snd", "to_rcv", "10.8",
                                  f"{SCRATCH}/sightings", *[f"{SCRATCH}/capture.pcap"] * capture])
     traffic = Child("traffic", [sys.executable, os.path.join(HERE, "traffic.py"), given, SCRATCH])
@@ -452,6 +458,7 @@ def main():
     allow_congestion_control(job, args.prague)
     build_topology(job)
     flows = add_flows(job)
+    sleep_to_round()
     command = build_bottleneck(job, args.tc)
     result = {"job": job, "kernel": os.uname().release, "tc": command, "flows": flows}
     result |= measure(job, flows, args.delaymeter, args.tc, args.udp_prague, args.capture)
