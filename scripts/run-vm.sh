@@ -19,6 +19,7 @@ usage() {
 		  --root DIR          boot this Debian tree; scripts/root.sh makes one
 		  --virtual-time      one instruction is one nanosecond, idle time passes at once (1 CPU, emulated)
 		  --cpus N            default 1
+		  --nic QUEUES        with QEMU, as root: a virtio-net device, which drops all that it is given
 		  --memory SIZE       default 1G
 		  --seed N            of the machine's random numbers (default: DUALPI2_SEED, or 1). With the same seed a run of
 		                      user-mode Linux is the same to the bit, if the command and the files it reads are
@@ -47,7 +48,7 @@ usage() {
 }
 
 kernel='' root=/ virtual_time='' cpus=1 memory=1G timeout=900 append='' accel='' seed=${DUALPI2_SEED:-1} allow_warnings='' show_log=''
-rw=() preload=() qemu_args=()
+rw=() preload=() qemu_args=() isolated=()
 while [ $# -gt 0 ]; do
 	case $1 in
 	--virtual-time) virtual_time=1 ;;
@@ -61,7 +62,7 @@ while [ $# -gt 0 ]; do
 		shift
 		break
 		;;
-	--kernel | --root | --cpus | --memory | --seed | --timeout | --rw | --preload | --append | --accel | --qemu-arg)
+	--kernel | --root | --cpus | --nic | --memory | --seed | --timeout | --rw | --preload | --append | --accel | --qemu-arg)
 		[ $# -ge 2 ] || die "$1 needs a value; see --help"
 		case $1 in
 		--kernel) kernel=$2 ;;
@@ -70,6 +71,12 @@ while [ $# -gt 0 ]; do
 			[ -x "$root/bin/bash" ] || die "$root is no Debian tree; make one with scripts/root.sh"
 			;;
 		--cpus) cpus=$2 ;;
+		--nic)
+			# Its other end is down, in a network namespace of its own.
+			isolated=(unshare --net)
+			qemu_args+=(-netdev "tap,id=nic,queues=$2,script=no,downscript=no"
+				-device "virtio-net-pci,netdev=nic,mq=on,vectors=$((2 * $2 + 2)),romfile=")
+			;;
 		--memory) memory=$2 ;;
 		--seed) seed=$2 ;;
 		--timeout) timeout=$2 ;;
@@ -264,7 +271,8 @@ if [ -n "$uml" ]; then
 	"${pin[@]}" setpriv --pdeathsig TERM env -C "$work" timeout --kill-after=5 "$timeout" "${vm_command[@]}" </dev/null \
 		3>"$work/output" >"$work/console" 2>"$work/vm.log" &
 else
-	setpriv --pdeathsig TERM timeout --kill-after=5 "$timeout" "${vm_command[@]}" </dev/null >"$work/vm.log" 2>&1 &
+	"${isolated[@]}" setpriv --pdeathsig TERM timeout --kill-after=5 "$timeout" "${vm_command[@]}" </dev/null \
+		>"$work/vm.log" 2>&1 &
 fi
 vm=$!
 rc=0

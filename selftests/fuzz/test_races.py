@@ -37,6 +37,7 @@ WHERE = {
                                "parent 1:1 handle 10: dualpi2 qprotect")),
     "mq": ("dualpi2_mq", "root", ("root handle 10: dualpi2_mq bandwidth 20mbit qprotect",)),
     "mq_unlimited": ("dualpi2_mq", "root", ("root handle 10: dualpi2_mq",)),
+    "mq_virtio": ("dualpi2_mq", "root", ("root handle 10: dualpi2_mq bandwidth 20mbit qprotect",)),
 }
 PAIRS = [f"{where}_and_{other}" for where in WHERE for other in (
     "traffic", "change", "dump", "reset", "limit", "filter", "replace", "queues")
@@ -118,9 +119,19 @@ def race_of_CASE_is_none(pair):
     where, other = pair.split("_and_")
     kind, parent, lines = WHERE[where]
     requests = int(os.environ.get("DUALPI2_RACE_REQUESTS") or 1500) * (4 if other == "traffic" else 1)
-    with mq_device(*lines) as netns:
+    with mq_device(*lines, kind="virtio" if where == "mq_virtio" else "veth") as netns:
         watched(pair, lambda: run([lib.program("fuzz/storm"), "race", "--kind", kind, "--dev", "d0", "--parent", parent,
                                    "--handle", "10:", "--with", other, "--messages", str(requests)], netns))
+
+
+@each(("change", "replace"), ("reliability 4",))
+def storm_of_CASE_over_dualpi2_mq_on_virtio_net_accounts_agree(mode):
+    """A second thread sends and dumps. The program checks the counters."""
+    count = 4 * int(os.environ.get("DUALPI2_RACE_REQUESTS") or 1500)
+    command = [lib.program("fuzz/storm"), mode, "--two", "--kind", "dualpi2_mq", "--dev", "d0", "--parent", "root",
+               "--handle", "10:", "--messages", str(count)]
+    with mq_device("root handle 10: dualpi2_mq bandwidth 20mbit", kind="virtio") as netns:
+        watched(mode, lambda: run(command, netns))
 
 
 @test("reliability 4")

@@ -25,8 +25,8 @@ def write(path, text):
 
 @contextlib.contextmanager
 def mq_device(*lines, kind="veth"):
-    """A namespace with d0, one of DEVICES with QUEUES transmit queues, and the qdiscs of `lines` on it. The kernel
-    sends nothing by itself; packets to 10.7.0.2 leave through d0.
+    """A namespace with d0, one of DEVICES with QUEUES transmit queues or "virtio", the machine's, and the qdiscs of
+    `lines` on it. The kernel sends nothing by itself; packets to 10.7.0.2 leave through d0.
     """
     netns = f"dpm{os.getpid()}"
     lib.run(["ip", "netns", "add", netns])
@@ -35,8 +35,12 @@ def mq_device(*lines, kind="veth"):
             write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1")
             if kind == "netdevsim":
                 write(f"{NETDEVSIM}/new_device", f"0 1 {QUEUES}")
+        if kind == "virtio":
+            nic, = (dev for dev in os.listdir("/sys/class/net")
+                    if os.path.realpath(f"/sys/class/net/{dev}/device/driver").endswith("virtio_net"))
+            lib.run(["ip", "link", "set", nic, "netns", netns, "name", "d0"])
         lib.run(["ip", "-batch", "-"], netns, stdin=f"""\
-{DEVICES[kind]}
+{DEVICES.get(kind, "")}
 link set d0 up
 addr add 10.7.0.1/24 dev d0
 neigh add 10.7.0.2 dev d0 lladdr 02:00:00:00:00:01 nud permanent

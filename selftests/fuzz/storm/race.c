@@ -33,9 +33,13 @@ static void channels(struct nl *nl)
 	if (ioctl(nl->fd, SIOCETHTOOL, &request))
 		die("ETHTOOL_GCHANNELS of %s: %m", opt.dev);
 	now.cmd = ETHTOOL_SCHANNELS;
-	now.tx_count = 1 + rnd(now.max_tx);
+	/* virtio_net has no transmit queues without receive queues. */
+	if (now.max_combined)
+		now.combined_count = 1 + rnd(now.max_combined);
+	else
+		now.tx_count = 1 + rnd(now.max_tx);
 	if (ioctl(nl->fd, SIOCETHTOOL, &request))
-		die("ETHTOOL_SCHANNELS of %s, %u transmit queues: %m", opt.dev, now.tx_count);
+		die("ETHTOOL_SCHANNELS of %s, %u transmit queues: %m", opt.dev, now.combined_count + now.tx_count);
 }
 
 static void traffic(struct nl *nl)
