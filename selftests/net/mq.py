@@ -49,7 +49,9 @@ neigh add 10.7.0.2 dev d0 lladdr 02:00:00:00:00:01 nud permanent
             tc(f"qdisc add dev d0 {line}", netns)
         yield netns
     finally:
-        # The end of the namespace would move it to the first one.
+        # The end of the namespace would move them to the first one, later.
+        if kind == "virtio":
+            lib.run(["ip", "link", "set", "d0", "netns", "1"], netns, check=False)
         if os.path.exists(f"{NETDEVSIM}/devices/netdevsim0"):
             write(f"{NETDEVSIM}/del_device", "0")
         lib.run(["ip", "netns", "del", netns], check=False)
