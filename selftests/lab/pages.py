@@ -255,19 +255,28 @@ def cell_page(evaluation, experiment, case):
                 table(["AQM, sender", "group", "seeds", *(name for _, name in COLUMNS), "utilization %"], rows), *below)
 
 
+def over_time(evaluation, one, what):
+    """{group: [(second, value)]} of a run for svg.lines(), of its first groups: a delay, or the rate of each flow."""
+    key = ("experiment", "case", "aqm", "sender", "seed")
+    flows = {r["group"]: int(r["flows"] or 1) for r in evaluation.cells if all(r[k] == one[k] for k in key)}
+    found = {}
+    for r in evaluation.series:
+        if r["what"] == what and len(found) < svg.SERIES and all(r[k] == one[k] for k in key):
+            begin, step = float(r["begin_s"]), float(r["step_s"])
+            values = [float(v) / (flows[r["group"]] if what == "mbit" else 1) for v in r["values"].split()]
+            found[r["group"]] = [(begin + (n + 0.5) * step, v) for n, v in enumerate(values)]
+    return found
+
+
 def run_parts(evaluation, whole):
     """What a cell page has of the runs of one AQM and sender, of their rows "all", below its table."""
-    key = ("experiment", "case", "aqm", "sender", "seed")
-    one, drawn = whole[0], {}
-    for r in evaluation.series:
-        if r["what"] == "delay_ms" and all(r[k] == one[k] for k in key):
-            begin, step = float(r["begin_s"]), float(r["step_s"])
-            drawn[r["group"]] = [(begin + (n + 0.5) * step, float(v)) for n, v in enumerate(r["values"].split())]
+    one = whole[0]
     aqm, sender = one["aqm"], one["sender"]
     parts = [f'<h2 id="{aqm}-{sender}">{escape(aqm)} with {escape(sender)}</h2>']
-    if drawn:
-        parts.append(svg.lines(f"Delay over time, {aqm} with {sender}, seed {one['seed']}", "seconds",
-                               "ms, mean of each step", drawn))
+    for what, title, up in (("delay_ms", "Delay", "ms, mean of each step"),
+                            ("mbit", "Rate of a flow", "Mbit/s a flow")):
+        if drawn := over_time(evaluation, one, what):
+            parts.append(svg.lines(f"{title} over time, {aqm} with {sender}, seed {one['seed']}", "seconds", up, drawn))
     parts.append(f"<pre>{escape(one['tc_line'])}\n{escape(evaluation.command(one))}</pre>")
     if one["counters"]:
         parts.append(f"<p>Counters of the qdisc rose by: <code>{escape(one['counters'])}</code> "
