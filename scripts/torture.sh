@@ -95,22 +95,31 @@ step_netlink() {
 		build/fuzz/netlink --messages "${FUZZ:-100000000}" --seed 1 --state "$work/netlink.state" \
 		--corpus "$work/corpus.txt" --fail "$work/netlink.failure"
 }
-# A machine runs up to 12 hours with one qdisc, 40 to 60 times as fast as the clock, and with a seed of its own: with the
-# same one, all machines do the same.
+# A machine runs 12 hours with one qdisc, 40 to 60 times as fast as the clock, and with a seed of its own: with the same
+# one, all machines do the same. It goes on after the last hour of its file.
+soak_machine() {
+	local first=$1 last=$2 file=$3
+	touch "$file"
+	first=$((first + $(wc -l <"$file")))
+	[ "$first" -le "$last" ] || return 0
+	echo "hours $first to $last (a minute or two each)"
+	DUALPI2_SEED=$first in_vm plain "$python" selftests/lab/soak.py --first "$first" --last "$last" \
+		--module "$DUALPI2_ROOT/build/plain/sch_dualpi2.ko" \
+		--delaymeter "$DUALPI2_ROOT/build/lab/delaymeter" --out "$file"
+}
+# One machine for each processor.
 step_soak() {
-	local first last hours=${HOURS:-24} done_hours=$work/soak.hours
-	touch "$done_hours"
+	local first last hours=${HOURS:-24}
 	mkdir -p build/lab
 	cc -std=gnu11 -O2 -Wall -o build/lab/delaymeter selftests/lab/delaymeter.c
-	while first=$(($(wc -l <"$done_hours") + 1)) && [ "$first" -le "$hours" ]; do
-		last=$(((first + 11) / 12 * 12))
-		[ "$last" -le "$hours" ] || last=$hours
-		echo "hours $first to $last of $hours (a minute or two each)"
-		DUALPI2_SEED=$first in_vm plain "$python" selftests/lab/soak.py --first "$first" --last "$last" \
-			--module "$DUALPI2_ROOT/build/plain/sch_dualpi2.ko" \
-			--delaymeter "$DUALPI2_ROOT/build/lab/delaymeter" --out "$done_hours" || return
+	for ((first = 1; first <= hours; first += 12)); do
+		while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
+		last=$((first + 11 < hours ? first + 11 : hours))
+		soak_machine "$first" "$last" "$work/soak.hours-$(printf %05d "$first")" &
 	done
-	"$python" selftests/lab/soak.py --report "$done_hours"
+	wait
+	"$python" selftests/lab/soak.py --report <(cat "$work"/soak.hours-*) &&
+		[ "$(cat "$work"/soak.hours-* | wc -l)" -ge "$hours" ]
 }
 step_storm() {
 	KMEMLEAK=1 DUALPI2_STORM_MESSAGES=${STORM:-2000000} DUALPI2_STORM_NAMESPACES=${TEARDOWNS:-10000} \
