@@ -589,6 +589,15 @@ static u64 dualpi2_arrived(const struct dualpi2_queue_stats *stats)
 	return packets;
 }
 
+static u64 dualpi2_arrived_bytes(const struct dualpi2_fifo *fifo)
+{
+	const u64 *dropped = fifo->stats.dropped_bytes;
+
+	return fifo->bytes_in + dropped[DUALPI2_DROPPED_LIMIT] +
+	       dropped[DUALPI2_DROPPED_MEMORY] +
+	       dropped[DUALPI2_DROPPED_EARLY];
+}
+
 static void dualpi2_account_mark(struct dualpi2_queue_stats *stats,
 				 enum dualpi2_verdict verdict)
 {
@@ -1310,7 +1319,6 @@ static struct dualpi2_qprotect_bucket *dualpi2_protect(struct sk_buff *skb,
 	/* ECT(1) and CE are here for their codepoint, so they are scalable. */
 	if (dualpi2_ecn_of(cb) & DUALPI2_ECN_ECT1)
 		cb->flags |= DUALPI2_CB_REDIRECTED;
-	q->qprotect->redirected_bytes += qdisc_pkt_len(skb);
 	return b;
 }
 
@@ -1322,7 +1330,7 @@ static int dualpi2_enqueue_classified(struct sk_buff *skb, struct Qdisc *sch,
 	return dualpi2_enqueue_skb(skb, sch, now_ns, to_free);
 }
 
-/* The same while queue protection is armed.  @class: see dualpi2_classify() */
+/* Enqueue a packet while queue protection is armed.  @class: see dualpi2_classify() */
 static noinline int dualpi2_enqueue_protected(struct sk_buff *skb,
 					      struct Qdisc *sch, int class,
 					      u64 now_ns,
@@ -1332,15 +1340,17 @@ static noinline int dualpi2_enqueue_protected(struct sk_buff *skb,
 	struct dualpi2_qprotect_bucket *b;
 	const struct dualpi2_fifo *c = &q->fifo[DUALPI2_QUEUE_C];
 	u64 packets = dualpi2_arrived(&c->stats);
+	u64 bytes = dualpi2_arrived_bytes(c);
 	int ret;
 
 	b = dualpi2_protect(skb, sch, class, now_ns);
 	ret = dualpi2_enqueue_classified(skb, sch, now_ns, to_free);
 	if (!b)
 		return ret;
-	/* gso_segs is 0 in a packet from a guest before Linux 7.0. */
+	/* Not by gso_segs, which is 0 in packets of guests before Linux 7.0. */
 	packets = dualpi2_arrived(&c->stats) - packets;
 	q->qprotect->redirected += packets;
+	q->qprotect->redirected_bytes += dualpi2_arrived_bytes(c) - bytes;
 	b->redirected = min_t(u64, b->redirected + packets, U32_MAX);
 	/* 0 would mean that the flow is not redirected. */
 	if (b->hash)
@@ -2702,9 +2712,6 @@ static void dualpi2_counters(const struct dualpi2_sched_data *q,
 		.ect_dropped_aqm = d[DUALPI2_DROPPED_AQM][1],
 		.ect_dropped_overload = d[DUALPI2_DROPPED_OVERLOAD][1],
 		.ect_dropped_purge = d[DUALPI2_DROPPED_PURGE][1],
-		.dropped_arrival_bytes = bytes[DUALPI2_DROPPED_LIMIT] +
-					 bytes[DUALPI2_DROPPED_MEMORY] +
-					 bytes[DUALPI2_DROPPED_EARLY],
 		.dropped_aqm_bytes = bytes[DUALPI2_DROPPED_AQM] +
 				     bytes[DUALPI2_DROPPED_OVERLOAD],
 		.dropped_purge_bytes = bytes[DUALPI2_DROPPED_PURGE],
@@ -2717,7 +2724,8 @@ static void dualpi2_counters(const struct dualpi2_sched_data *q,
 		       dualpi2_dropped(stats, DUALPI2_DROPPED_OVERLOAD);
 	c->presented_bytes = c->forwarded_bytes + c->dropped_aqm_bytes +
 			     bytes[DUALPI2_DROPPED_EARLY];
-	c->arrived_bytes = fifo->bytes_in + c->dropped_arrival_bytes;
+	c->arrived_bytes = dualpi2_arrived_bytes(fifo);
+	c->dropped_arrival_bytes = c->arrived_bytes - fifo->bytes_in;
 }
 
 /* Packets ever queued: those that arrived and were not dropped then. */

@@ -250,7 +250,9 @@ def gso_packet_counts_all_its_bytes():
             wire.offer(*(wire.udp(1500, ECT1) for _ in range(4)))
             for _ in range(3):
                 expect(wire.gso(60000, 1448, ECT1), "the kernel refused it")
-            redirected = protection(wire.netns, "w0")[0]["redirected"]
+            st, c = protection(wire.netns, "w0")[0], wire.stats()["c"]["counters"]
+            redirected = st["redirected"]
+            expect_equal((redirected, st["redirected_bytes"]), (lib.arrived(c), c["arrived_bytes"]), "in Classic")
             expect(wire.gso(60000, 1448), "the kernel refused it")
             st, flows = protection(wire.netns, "w0")
             expect_equal(st["redirected"], redirected, "after a Classic one")
