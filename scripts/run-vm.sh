@@ -19,7 +19,7 @@ usage() {
 		  --root DIR          boot this Debian tree; scripts/root.sh makes one
 		  --virtual-time      one instruction is one nanosecond, idle time passes at once (1 CPU, emulated)
 		  --cpus N            default 1
-		  --nic QUEUES        with QEMU, as root: a virtio-net device, which drops all that it is given
+		  --nic QUEUES        with QEMU, as root: a virtio-net device of so many queue pairs; what is sent to it is dropped
 		  --memory SIZE       default 1G
 		  --seed N            of the machine's random numbers (default: DUALPI2_SEED, or 1). With the same seed a run of
 		                      user-mode Linux is the same to the bit, if the command and the files it reads are
@@ -47,7 +47,7 @@ usage() {
 	END
 }
 
-kernel='' root=/ virtual_time='' cpus=1 memory=1G timeout=900 append='' accel='' seed=${DUALPI2_SEED:-1} allow_warnings='' show_log=''
+kernel='' root=/ virtual_time='' cpus=1 memory=1G timeout=900 append='' nic='' accel='' seed=${DUALPI2_SEED:-1} allow_warnings='' show_log=''
 rw=() preload=() qemu_args=() isolated=()
 while [ $# -gt 0 ]; do
 	case $1 in
@@ -71,12 +71,7 @@ while [ $# -gt 0 ]; do
 			[ -x "$root/bin/bash" ] || die "$root is no Debian tree; make one with scripts/root.sh"
 			;;
 		--cpus) cpus=$2 ;;
-		--nic)
-			# Its other end is down, in a network namespace of its own.
-			isolated=(unshare --net)
-			qemu_args+=(-netdev "tap,id=nic,queues=$2,script=no,downscript=no"
-				-device "virtio-net-pci,netdev=nic,mq=on,vectors=$((2 * $2 + 2)),romfile=")
-			;;
+		--nic) nic=$2 ;;
 		--memory) memory=$2 ;;
 		--seed) seed=$2 ;;
 		--timeout) timeout=$2 ;;
@@ -106,6 +101,15 @@ esac
 [ "$cpus" = 1 ] || [ -z "$uml$virtual_time" ] || die "virtual time has one CPU; leave --cpus out"
 [[ $seed =~ ^[0-9]{1,18}$ ]] || die "invalid seed '$seed' in --seed or DUALPI2_SEED; use a number from 0 to 999999999999999999"
 export DUALPI2_SEED=$seed
+if [ -n "$nic" ]; then
+	[ -z "$uml" ] || die "user-mode Linux has no virtio-net; leave --nic out"
+	[[ $nic =~ ^[1-9][0-9]?$ ]] || die "invalid number of queues '$nic' in --nic; use 1 to 99"
+	if [ "$EUID" != 0 ] || [ ! -c /dev/net/tun ]; then die "--nic needs root and /dev/net/tun; run as root, after modprobe tun"; fi
+	# Its other end is down, in a network namespace of its own.
+	isolated=(unshare --net)
+	qemu_args+=(-netdev "tap,id=nic,queues=$nic,script=no,downscript=no"
+		-device "virtio-net-pci,netdev=nic,mq=on,vectors=$((2 * nic + 2)),romfile=")
+fi
 if [ -n "$uml$virtual_time" ]; then
 	[ "$accel" != kvm ] || die "virtual time is emulated; leave --accel out"
 	accel=tcg
