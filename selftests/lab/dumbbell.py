@@ -37,7 +37,7 @@ FQ = "fq limit 100000 flow_limit 100000 quantum 1514 initial_quantum 1514"
 PRAGUE_PARAMETERS = "/sys/module/tcp_prague/parameters"
 PACKET_BITS = 1514 * 8
 SCRATCH = "/tmp/lab"
-ROUND_S = 10  # longer than a machine takes to start
+ROUND_NS = 10 * 10**9  # longer than a machine takes to start
 RNDRESEEDCRNG = 0x5207  # linux/random.h
 # More than 200 Mbit/s and 100 ms of base RTT need, with as much queue again.
 TCP_MEMORY = "net.ipv4.tcp_rmem='4096 131072 33554432' net.ipv4.tcp_wmem='4096 16384 33554432'"
@@ -110,11 +110,6 @@ def checked(job):
     return job
 
 
-def sleep_to_round(seconds=1):
-    """Sleep until the clock is a multiple of so many seconds, so that timers have the same phase in each run."""
-    time.sleep(seconds - time.time() % seconds)
-
-
 def begin_afresh():
     """Make the run independent of what the machine did before, above all of how much there was to unpack.
 
@@ -122,7 +117,8 @@ def begin_afresh():
     round time, and let the kernel begin new random numbers, which depend on the machine's seed alone. A stock kernel
     that has not gathered enough for that yet goes on with those that it has.
     """
-    sleep_to_round(ROUND_S)
+    # In integers, because a float of the time is exact to 238 ns. Half a step of UML early, because timers round up.
+    time.sleep(max(0, ROUND_NS - time.time_ns() % ROUND_NS - 128) / 1e9)
     with open("/dev/urandom", "rb") as file:
         try:
             fcntl.ioctl(file, RNDRESEEDCRNG)
@@ -386,14 +382,13 @@ def sleep_until(seconds):
     time.sleep(max(0, seconds - time.time()))
 
 
-def measure(job, flows, delaymeter, tc, udp_prague, capture):
+def measure(job, flows, delaymeter, tc, udp_prague, capture=False):
     """Run the flows; returns what run.json needs, leaves sightings, web.csv, tcp.csv and a capture in SCRATCH."""
     given = f"{SCRATCH}/flows.json"
     if uses_udp_prague(job) and not udp_prague:
         fail("the job wants udp_prague; see --udp-prague")
     with open(given, "w", encoding="utf-8") as file:
         json.dump({"job": job, "flows": flows, "udp_prague": udp_prague}, file)
-    sleep_to_round()  # the rings have timers
     meter = Child("delaymeter", ["ip", "netns", "exec", "rtr", delaymeter, "to_snd", "to_rcv", "10.8",
                                  f"{SCRATCH}/sightings", *[f"{SCRATCH}/capture.pcap"] * capture])
     traffic = Child("traffic", [sys.executable, os.path.join(HERE, "traffic.py"), given, SCRATCH])
@@ -458,7 +453,6 @@ def main():
     allow_congestion_control(job, args.prague)
     build_topology(job)
     flows = add_flows(job)
-    sleep_to_round()
     command = build_bottleneck(job, args.tc)
     result = {"job": job, "kernel": os.uname().release, "tc": command, "flows": flows}
     result |= measure(job, flows, args.delaymeter, args.tc, args.udp_prague, args.capture)
