@@ -326,7 +326,8 @@ static void dualpi2_mq_begin_sum(struct dualpi2_mq_sum_data *data,
 	spin_lock(&group->lock);
 	dualpi2_mq_limits(group, &sum->limit_pkts, &sum->memory_limit);
 	spin_unlock(&group->lock);
-	sum->nqb_limit_bytes = first->nqb_limit_bytes;
+	if (group->config.bandwidth)
+		sum->nqb_limit_bytes = first->nqb_limit_bytes;
 	for (queue = 0; queue < DUALPI2_QUEUES; queue++) {
 		const struct dualpi2_delay *d = &first->fifo[queue].stats.delay;
 
