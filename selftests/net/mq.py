@@ -23,6 +23,21 @@ def write(path, text):
         file.write(text)
 
 
+def take_virtio(netns):
+    """Move the machine's virtio-net device into a namespace as d0, with QUEUES queues that the flows' hash selects."""
+    nic, = (dev for dev in os.listdir("/sys/class/net")
+            if os.path.realpath(f"/sys/class/net/{dev}/device/driver").endswith("virtio_net"))
+    lib.run(["ip", "link", "set", nic, "netns", netns, "name", "d0"])
+    # It begins with one for each processor, and ethtool fails if there is nothing to change.
+    lib.run(f"ethtool -L d0 combined {QUEUES}", netns, check=False)
+    # The driver gives each processor queues of its own.
+    lib.run(["ip", "netns", "exec", netns, "sh", "-ec", f"""
+cd /sys/class/net/d0/queues
+[ -d tx-{QUEUES - 1} ]
+for queue in tx-*; do echo 0 >$queue/xps_cpus; done
+"""])
+
+
 @contextlib.contextmanager
 def mq_device(*lines, kind="veth"):
     """A namespace with d0, one of DEVICES with QUEUES transmit queues or "virtio", the machine's, and the qdiscs of
@@ -36,9 +51,7 @@ def mq_device(*lines, kind="veth"):
             if kind == "netdevsim":
                 write(f"{NETDEVSIM}/new_device", f"0 1 {QUEUES}")
         if kind == "virtio":
-            nic, = (dev for dev in os.listdir("/sys/class/net")
-                    if os.path.realpath(f"/sys/class/net/{dev}/device/driver").endswith("virtio_net"))
-            lib.run(["ip", "link", "set", nic, "netns", netns, "name", "d0"])
+            take_virtio(netns)
         lib.run(["ip", "-batch", "-"], netns, stdin=f"""\
 {DEVICES.get(kind, "")}
 link set d0 up
