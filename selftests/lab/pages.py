@@ -7,6 +7,7 @@ They need no server and no script; drawings are inline (svg.py). evaluation/html
 import statistics
 from html import escape
 
+import published
 import svg
 from readme import bound, counts, done, drawing_file, finding, findings, made_of, number, paper_said, summary, value
 
@@ -224,7 +225,7 @@ def mean_sd(rows, key):
     return f"{number(statistics.fmean(found))} ± {number(statistics.stdev(found))}"
 
 
-# Of thousands of runs it is too much to keep.
+# All that thousands of runs leave is too much to keep.
 LEAVES = ("<p>The command of a run leaves in <code>build/lab/again</code> the output of <code>tc -s -j</code> before "
           "and after (<code>run.json</code>), and with <code>--keep-raw</code> a capture of the link's first 5 s "
           "(<code>capture.pcap</code>). <code>scripts/lab.sh report --results build/lab/again</code> adds the file "
@@ -256,14 +257,13 @@ def cell_page(evaluation, experiment, case):
 
 
 def over_time(evaluation, one, what):
-    """{group: [(second, value)]} of a run for svg.lines(), of its first groups: a delay, or the rate of each flow."""
-    key = ("experiment", "case", "aqm", "sender", "seed")
-    flows = {r["group"]: int(r["flows"] or 1) for r in evaluation.cells if all(r[k] == one[k] for k in key)}
+    """{group: [(second, value)]} of a run for svg.lines(): a delay, or the rate of each flow."""
     found = {}
-    for r in evaluation.series:
-        if r["what"] == what and len(found) < svg.SERIES and all(r[k] == one[k] for k in key):
+    for r in evaluation.series_of.get(published.label(one), ()):
+        if r["what"] == what:
             begin, step = float(r["begin_s"]), float(r["step_s"])
-            values = [float(v) / (flows[r["group"]] if what == "mbit" else 1) for v in r["values"].split()]
+            flows = evaluation.flows[published.label(one), r["group"]] if what == "mbit" else 1
+            values = [float(v) / flows for v in r["values"].split()]
             found[r["group"]] = [(begin + (n + 0.5) * step, v) for n, v in enumerate(values)]
     return found
 
@@ -276,6 +276,9 @@ def run_parts(evaluation, whole):
     for what, title, up in (("delay_ms", "Delay", "ms, mean of each step"),
                             ("mbit", "Rate of a flow", "Mbit/s a flow")):
         if drawn := over_time(evaluation, one, what):
+            if len(drawn) > svg.SERIES:
+                up += f"; {svg.SERIES} of {len(drawn)} groups"
+                drawn = dict(list(drawn.items())[:svg.SERIES])
             parts.append(svg.lines(f"{title} over time, {aqm} with {sender}, seed {one['seed']}", "seconds", up, drawn))
     parts.append(f"<pre>{escape(one['tc_line'])}\n{escape(evaluation.command(one))}</pre>")
     if one["counters"]:

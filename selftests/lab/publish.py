@@ -20,7 +20,7 @@ import runs
 import store
 from readme import readme
 
-SERIES_POINTS = 30
+SERIES_POINTS = 36
 KEY = ("experiment", "case", "aqm", "sender", "seed", "group")
 LEVELS = ("mean", "p1", "p25", "p50", "p75", "p90", "p99", "p99_9", "max")
 # Of the row of the group "all", the figures and what the whole run was made of; of the others, the group.
@@ -207,6 +207,10 @@ class Evaluation:
         self.plan = campaign.Campaign(directory)
         self.manifest = store.read_json(os.path.join(directory, "manifest.json"))
         self.cells, self.series, figures = published.Published(directory).tables.values()
+        self.series_of = {}
+        for row in self.series:
+            self.series_of.setdefault(published.label(row), []).append(row)
+        self.flows = {(published.label(row), row["group"]): int(row["flows"] or 1) for row in self.cells}
         self.mixed = builds(self.cells)
         wall_s = {}
         for row in (row for row in self.cells if row["group"] == "all"):
