@@ -25,8 +25,6 @@ help:
 	@echo 'Package'
 	@echo '  make deb          Debian packages in build/deb'
 	@echo '  make rpm          RPM packages in build/rpm'
-	@echo '  make source       release archive in build/source; docs/PACKAGING.md'
-	@echo '  make kernel-patches  patch series for Linux 6.12 and 7.2 in build/kernel-patches'
 	@echo 'Variables'
 	@echo '  KDIR=DIR          headers of another kernel than the running one, for all and install'
 	@echo '  TCLIB=DIR         where tc looks for plugins, for install; default: as tc says'
