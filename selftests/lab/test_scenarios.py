@@ -31,7 +31,8 @@ def scenarios_as_shipped_have_the_papers_runs():
           {"deploy": 180, "deploy-flows": 36, "pi2-fig6": 4, "pi2-fig11": 9, "pi2-fig12": 5, "pi2-fig12-flows": 12,
            "pi2-fig13": 3, "pi2-fig14": 12, "pi2-fig15": 100, "pi2-fig19": 22})
     equal({k: counts[k] for k in counts if k.startswith(("vdq", "csaqm"))},
-          {"vdq-equal": 72, "vdq-rtt": 32, "vdq-policy": 12, "vdq-cc": 32, "csaqm-cc": 144, "csaqm-rtt": 48})
+          {"vdq-equal": 72, "vdq-rtt": 32, "vdq-policy": 12, "vdq-cc": 32, "vdq-phases": 2,
+           "vdq-policy-phases": 1, "csaqm-cc": 144, "csaqm-rtt": 48})
     equal(counts["traces"], 12)
     equal(list(counts)[0], "smoke")
 
