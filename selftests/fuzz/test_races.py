@@ -28,6 +28,7 @@ INNERMOST = 2
 KNOWN = {
     "__dev_queue_xmit / dualpi2_apply": "the kernel reads sch->flags without a lock for a bit that never changes; a "
                                         "change of bypass sets another one under the lock, as the kernel itself does",
+    "dualpi2_apply / net_tx_action": "the same read, where a stopped transmit queue goes on",
     "ktime_get / timekeeping_update_from_shadow": "the kernel's clock, whose readers try again (seqcount)",
 }
 
