@@ -41,6 +41,7 @@
 #endif
 
 #define CHECK_EVERY	64	/* requests */
+#define MQ_QUEUES	4	/* of the devices that dualpi2_mq is tested on */
 
 struct opt opt = { .kind = "dualpi2", .messages = 10000, .seed = 1 };
 int ifindex;
@@ -132,20 +133,38 @@ void traffic_send(void)
 
 /* ---- checks ---- */
 
-static void leaf_get(struct nl *nl, struct stats *st)
+static void stats_get(struct nl *nl, uint32_t parent, uint32_t handle, struct stats *st)
 {
 	static _Thread_local _Alignas(8) uint8_t reply[REPLY_MAX];
 	const struct nlmsghdr *h = (const void *)reply;
 	const int head = NLMSG_LENGTH(sizeof(struct tcmsg));
 
 	memset(reply, 0, sizeof(*h));
-	msg_qdisc(RTM_GETQDISC, NLM_F_ECHO, opt.parent, opt.handle, NULL);
+	msg_qdisc(RTM_GETQDISC, NLM_F_ECHO, parent, handle, NULL);
 	add_message(nl);
 	nl_flush(nl, succeeded, reply);
 	if (h->nlmsg_type != RTM_NEWQDISC)
 		fault("no reply to a query for statistics");
 	memset(st, 0, sizeof(*st));
 	stats_read(st, reply + head, h->nlmsg_len - head, -1);
+}
+
+static void leaf_get(struct nl *nl, struct stats *st)
+{
+	stats_get(nl, opt.parent, opt.handle, st);
+}
+
+/* No child of dualpi2_mq exceeds the limit of all. A child's own limit can fall below what it has queued. */
+static void check_children(struct nl *nl, uint32_t memory_limit)
+{
+	struct stats st;
+	uint32_t n;
+
+	for (n = 1; n <= MQ_QUEUES; n++) {
+		stats_get(nl, opt.handle | n, 0, &st);
+		if (st.queued > 1)
+			AT_MOST(st.x.memory_used, memory_limit, "memory of a child, limit of memory");
+	}
 }
 
 static uint64_t came(const struct tc_dualpi2_counters *q)
@@ -165,9 +184,13 @@ static void check_leaf(struct nl *nl, bool alone)
 	checks++;
 	/* No request turns it on. */
 	stats_check_unprotected(&st);
-	/* One packet may always wait; of dualpi2_mq one in each queue, whatever the others have. */
-	if (st.queued > 1 && strcmp(opt.kind, "dualpi2_mq"))
-		AT_MOST(st.x.memory_used, st.x.memory_limit, "memory, limit of memory");
+	/* One packet may always be queued; in dualpi2_mq one in each child. */
+	if (strcmp(opt.kind, "dualpi2_mq")) {
+		if (st.queued > 1)
+			AT_MOST(st.x.memory_used, st.x.memory_limit, "memory, limit of memory");
+	} else if (alone) {
+		check_children(nl, st.x.memory_limit);
+	}
 	here = came(&st.c[QUEUE_C]) + came(&st.c[QUEUE_L]) + st.e.filter_dropped + st.e.gso_failed;
 	/* Packets that bypassed a root; others, too, that left since: dualpi2_mq sums packets up before the rest. */
 	forwarded = st.c[QUEUE_C].forwarded + st.c[QUEUE_L].forwarded;
