@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # torture.sh - the long tests, of which "make check" runs short forms. A step that is done is not run again for the
-# same sources and amount. Of those interrupted netlink, soak and flakes go on where they were, the others begin
-# anew. Two steps run at once; soak starts a machine on each processor but one. What came of each stays in build/torture.
+# same sources and amount. After an interruption the steps netlink, soak and flakes continue; the others start from the
+# beginning. Two steps run at once. The step soak leaves one processor free, and uses one machine for each of the others.
+# Logs and results are in build/torture.
 #
 # usage: torture.sh [STEP...]   default: all
 #        torture.sh --list      what the steps are
@@ -36,7 +37,7 @@ case ${1-} in
 	exit
 	;;
 --help)
-	sed -n 's/^# \{0,1\}//; 4,14p' "$0"
+	sed -n 's/^# \{0,1\}//; 4,15p' "$0"
 	exit
 	;;
 esac
@@ -107,8 +108,8 @@ soak_machine() {
 		--module "$DUALPI2_ROOT/build/plain/sch_dualpi2.ko" \
 		--delaymeter "$DUALPI2_ROOT/build/lab/delaymeter" --out "$file" || code=$?
 	[ "$code" -eq 0 ] || echo "the machine of hours $first to $last ended with code $code" >>"$work/soak.failed"
-	# The kernel complained: the next run makes these hours again.
-	[ "$code" -ne 99 ] || mv "$file" "$work/complained-$(basename "$file")"
+	# The kernel logged a warning: the next run repeats these hours.
+	[ "$code" -ne 99 ] || mv "$file" "$work/warned-$(basename "$file")"
 }
 step_soak() {
 	local first last hours=${HOURS:-24} machines=$(($(nproc) > 1 ? $(nproc) - 1 : 1))
