@@ -20,7 +20,7 @@ import runs
 import store
 from readme import readme
 
-SERIES_POINTS = 36
+SERIES_POINTS = 36  # steps of 5 s for the nine phases of 20 s in vdq-phases
 KEY = ("experiment", "case", "aqm", "sender", "seed", "group")
 LEVELS = ("mean", "p1", "p25", "p50", "p75", "p90", "p99", "p99_9", "max")
 # Of the row of the group "all", the figures and what the whole run was made of; of the others, the group.

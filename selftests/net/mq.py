@@ -28,9 +28,9 @@ def take_virtio(netns):
     nic, = (dev for dev in os.listdir("/sys/class/net")
             if os.path.realpath(f"/sys/class/net/{dev}/device/driver").endswith("virtio_net"))
     lib.run(["ip", "link", "set", nic, "netns", netns, "name", "d0"])
-    # It begins with one for each processor, and ethtool fails if there is nothing to change.
+    # The device begins with one queue for each processor. ethtool fails if nothing changes; the shell below checks.
     lib.run(f"ethtool -L d0 combined {QUEUES}", netns, check=False)
-    # The driver gives each processor queues of its own.
+    # The driver reserves queues for each processor; without that, flows select the queue by their hash.
     lib.run(["ip", "netns", "exec", netns, "sh", "-ec", f"""
 cd /sys/class/net/d0/queues
 [ -d tx-{QUEUES - 1} ]
@@ -62,7 +62,7 @@ neigh add 10.7.0.2 dev d0 lladdr 02:00:00:00:00:01 nud permanent
             tc(f"qdisc add dev d0 {line}", netns)
         yield netns
     finally:
-        # The end of the namespace would move them to the first one, later.
+        # At the end of the namespace the kernel returns its devices to the first one some time later.
         if kind == "virtio":
             lib.run(["ip", "link", "set", "d0", "netns", "1"], netns, check=False)
         if os.path.exists(f"{NETDEVSIM}/devices/netdevsim0"):

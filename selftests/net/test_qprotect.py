@@ -193,7 +193,7 @@ def packets_of_every_kind_are_redirected():
                 vlan = frames.Sender(wire.netns, "w0.5")
                 stack.callback(vlan.close)
                 send = vlan.send
-            # Congestion arms it; a packet that leaves is needed for that. To make a frame takes longer than to send it.
+            # Congestion arms queue protection when a packet leaves. Sending must not wait for Python to make frames.
             some = [kinds(wire, 1000, 1300)[name][0] for _ in range(80)]
             for nth in (80, 55, 30):
                 some.insert(nth, kinds(wire, 1001, 400)[name][0])
