@@ -42,6 +42,10 @@ UDP_PRAGUE_PAYLOAD = 1472  # of a packet of udp_prague, at most: as long as one 
 TCP_INFO = struct.Struct("=68xI8xI36xQ")
 RESET = b"\x01\0\0\0\0\0\0\0"  # struct linger: on, 0 s
 SPREAD_S = 0.005  # flows of a group start within it, by the seed
+# A receiver of TCP wakes up for so much, and a sender of UDP for room for some thirty packets. Packet by packet, system
+# calls would take three quarters of a run.
+READ_BYTES = 1 << 14
+UDP_BUFFER_BYTES = 1 << 16
 
 
 def pareto(u, alpha, least, most):
@@ -135,6 +139,7 @@ class Traffic:
         """Take a connection; if it brings a web object, its end is the completion."""
         sock, peer = listener.accept()
         sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, READ_BYTES)
         ended = None
         if peer in self.objects:
             def ended():
@@ -242,8 +247,8 @@ class Traffic:
         rate = bits_per_second(flow["rate"]) / 8 * (1 + UDP_HEADERS_BYTES / len(payload))
         sock.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, round(rate))
         sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, TOS[flow["ecn"]])
-        # Few packets: fq has always one, and little is left after the end.
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 12)
+        # So few that little is left after the end.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UDP_BUFFER_BYTES)
 
         def more(_):
             try:
