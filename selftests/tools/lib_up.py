@@ -1,38 +1,70 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Devices, namespaces and calls of `dualpi2`, for test_up.py and test_up_config.py."""
+"""Devices, namespaces and calls of `dualpi2`, for test_up.py, test_up_config.py and test_up_set.py."""
 
 import contextlib
 import json
 import os
 import re
 import shutil
-import subprocess
 import sys
+import tempfile
+import traceback
 import types
 
 ROOT = os.environ.get("DUALPI2_ROOT") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path[:0] = [os.path.join(ROOT, "selftests/net"), os.path.join(ROOT, "tools")]
+sys.path.insert(0, os.path.join(ROOT, "selftests/net"))
+
+from installed import TOOLS  # noqa: E402
+
+sys.path.insert(0, TOOLS)
 
 import lib  # noqa: E402
-from installed import TOOLS  # noqa: E402
+from dualpi2 import cli  # noqa: E402
 from lib import expect, expect_equal, in_netns, run, tc  # noqa: E402
 
 COMMAND = ["/usr/bin/python3", os.path.join(TOOLS, "bin/dualpi2")]
 RUN = "/run/dualpi2"
 
 
+def forked(words, env, stdin=None, uid=None):
+    """(code, what it printed on both) of `dualpi2` in a copy of this process, which has its modules already: to start
+    Python and load them takes the kernel with sanitizers longer than all that `dualpi2` does.
+    """
+    sys.stdout.flush()
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = os.fork()
+        if not child:
+            code = 1
+            try:
+                for number, file in enumerate((stdin or open(os.devnull, "rb"), out, err)):
+                    os.dup2(file.fileno(), number)
+                if uid:
+                    os.setuid(uid)
+                os.environ.update(env)
+                code = cli.main(words)
+            except SystemExit as ended:
+                code = ended.code
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code if isinstance(code, int) else 1)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        for file in (out, err):
+            file.seek(0)
+        return code, (out.read() + err.read()).decode()
+
+
 def dualpi2(line, netns, code=0, path=None, env=None, stdin=None, uid=None, lines=1):
     """Run it; what it printed on both, in one text. It says what is wrong in one line."""
-    more = dict(os.environ, **(env or {}))
+    more = dict(env or {})
     if path:
         more["PATH"] = path + ":" + os.environ["PATH"]
     with in_netns(netns):
-        done = subprocess.run([*COMMAND, *(line if isinstance(line, list) else line.split())], text=True, env=more,
-                              stdin=stdin or subprocess.DEVNULL, capture_output=True, check=False,
-                              preexec_fn=(lambda: os.setuid(uid)) if uid else None)
-    said = done.stdout + done.stderr
+        got, said = forked(line if isinstance(line, list) else line.split(), more, stdin, uid)
     expect("Traceback" not in said, said)
-    expect(done.returncode == code, f"`dualpi2 {line}`: code {done.returncode}, expected {code}: {said.strip()}")
+    expect(got == code, f"`dualpi2 {line}`: code {got}, expected {code}: {said.strip()}")
     if code == 1 and lines:
         expect_equal(said.count("\n"), lines, f"lines of `{said.strip()}`")
     return said
