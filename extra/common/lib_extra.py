@@ -28,6 +28,7 @@ import gso
 import lib
 import packets
 from lib import ECT0, NOT_ECT, Failure, Skip, expect, expect_between, expect_equal, in_netns, note, run
+from tcp import READ_BYTES
 
 ADD = lib.NLM_F_CREATE | lib.NLM_F_EXCL
 TCP_CONGESTION = 13
@@ -92,6 +93,8 @@ class Bulk:
                 sender.connect(listener.getsockname())
                 self.senders.append(sender)
                 self.receivers.append(listener.accept()[0])
+        for sock in self.receivers:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, READ_BYTES)
         for sock in self.senders + self.receivers:
             sock.setblocking(False)
 

@@ -21,6 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 import lib
 from lib import CE, ECT0, ECT1, NOT_ECT, Failure, expect, expect_equal, in_netns, run, tc, test
+from tcp import READ_BYTES
 
 MODULE = os.environ.get("DUALPI2_PRAGUE", "")
 NAMES = {NOT_ECT: "not-ect", ECT1: "ect1", ECT0: "ect0", CE: "ce"}
@@ -181,6 +182,7 @@ class Flow:
         listener.close()
         self.socket.setblocking(False)
         self.peer.setblocking(False)
+        self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, READ_BYTES)
 
     def __enter__(self):
         return self
