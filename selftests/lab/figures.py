@@ -108,7 +108,16 @@ def of_ect0(column):
 
 
 def drop_of_l4s_below_overload(result):
-    """L4S packets dropped in per cent after the start; None in overload, where they are to be dropped."""
+    """L4S packets dropped below overload in per cent.
+
+    Where the qdisc counts them by cause, those of the L4S queue alone: SYNs and retransmissions of L4S flows are not
+    ECT(1), so that they wait, and may be dropped, in the Classic queue. Elsewhere those of L4S flows after the start;
+    None if the Classic drop of the run is that of overload.
+    """
+    arrived = result.counted("l4s", "presented")
+    if arrived is not None:
+        lost = sum(result.counted("l4s", "dropped-" + cause) for cause in ("limit", "memory", "early", "aqm"))
+        return lost / arrived * 100 if arrived else None
     classic = since_start(False, "dropped")(result)
     if classic is not None and classic >= judge.OVERLOAD_PCT:
         return None

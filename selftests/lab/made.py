@@ -74,9 +74,9 @@ class Made:
                 os.remove(os.path.join(path, name))
             os.rmdir(path)
 
-    def run(self, job, given=None, delays=None, coupled=None, prob=0.0, meta=None, own=None):
+    def run(self, job, given=None, delays=None, coupled=None, prob=0.0, meta=None, own=None, l4s=None):
         """Keep a run; `delays`: mean of each second in ms, `coupled`: rise of that counter, `prob`: p' at the end,
-        `own`: what the qdisc says of its delays."""
+        `own`: what the qdisc says of its delays, `l4s`: rises of more counters of the L4S queue."""
         out = self.store.begin(job)
         summary = figures(job, given) | ({"own": own} if own else {})
         store.write_json(os.path.join(out, "summary.json"), summary)
@@ -84,11 +84,13 @@ class Made:
                               "l4s": {"marked-coupled": 5, "marked-native": 5}},
                    "after": {"prob": prob, "ecn-mark": 107 + (coupled or 0), "step-mark": 107,
                              "l4s": {"marked-coupled": 5 + (coupled or 0), "marked-native": 100}}}
+        for name, rise in (l4s or {}).items():
+            counter["before"]["l4s"][name], counter["after"]["l4s"][name] = 3, 3 + rise
         if job["aqm"] == "dualpi2-in-tree":
             for when in counter.values():
                 del when["l4s"]
         store.write_json(os.path.join(out, "run.json"), {"job": job, "start_ns": 10**18} |
-                         (counter if coupled is not None else {"before": None, "after": None}))
+                         (counter if coupled is not None or l4s else {"before": None, "after": None}))
         names = ["all", *(g["name"] for g in job["groups"])]
         with open(os.path.join(out, "seconds.csv"), "w", encoding="ascii") as file:
             file.write("second,group,packets,mbit,delay_mean_ms,delay_p50_ms,delay_p99_ms,marked,ecn_packets,dropped\n")

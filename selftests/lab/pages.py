@@ -59,7 +59,7 @@ def page(title, *parts):
 
 def table(head, rows):
     """A table that scrolls where it is too wide; head is text, the cells of rows are HTML."""
-    return "\n".join(['<div class="wide"><table><thead><tr>' + "".join(f"<th>{escape(h)}</th>" for h in head)
+    return "\n".join(['<div class="wide"><table><thead><tr>' + "\n".join(f"<th>{escape(h)}</th>" for h in head)
                       + "</tr></thead><tbody>", *("<tr>" + "\n".join(f"<td>{c}</td>" for c in row) + "</tr>"
                                                   for row in rows), "</tbody></table></div>"])
 

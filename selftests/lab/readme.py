@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The README of the evaluation, made of its tables: findings, verdicts by paper, one row a claim, how to repeat it."""
+"""The README of the evaluation, made of its tables: verdicts by paper, findings, what was not reproduced, commands."""
 
 import math
 import textwrap
@@ -23,9 +23,9 @@ scripts/lab.sh campaign --experiment fig8 --sender prague --seeds 1
 scripts/lab.sh publish                             # adds it to this directory
 ```
 
-A cell page has the command of one run. The same seed repeats a run to the bit with the same build of kernel and module
-in the same paths; elsewhere it is another draw. Differences from the papers' testbeds:
-[LAB](../docs/LAB.md#differences-from-the-papers-testbed). The data in this directory are under CC0-1.0.
+A cell page has the command of one run. The same seed repeats a run to the bit with the same build of kernel and module.
+Differences from the papers' testbeds: [LAB](../docs/LAB.md#differences-from-the-papers-testbed).
+The data in this directory are under CC0-1.0.
 """
 
 
@@ -141,19 +141,22 @@ def readme(evaluation, drawings):
         lines.append(f"{n}. {finding(evaluation, claim)}")
         if drawing_file(claim) in drawings:
             lines += ["", f"   ![{claim['words']}](img/{drawing_file(claim)})", ""]
-    lines += ["", "## Other claims", "", "[All claims](html/claims.html), with other senders and unsupported ones.", "",
+    lines += ["", "## Other claims", "",
+              "[All claims](html/claims.html), with other senders and unsupported ones. Those not reproduced:", "",
               "| claim | place | AQM, sender | value | bound (of) | verdict |", "|---|---|---|---|---|---|"]
-    left = []
+    named_only = {"reproduced": [], "not run": []}
     for claim in evaluation.claims:
         if "unsupported" in claim or claim["finding"]:
             continue
         rows = evaluation.main(claim)
         verdict = evaluation.worst(rows)
-        if verdict == "not run":
-            left.append(claim["id"])
+        if verdict in named_only:
+            named_only[verdict].append(claim["id"])
             continue
         verdict = f"**{verdict}**" if verdict == "contradicted" else verdict
         lines.append(f"| {claim['id']}: {claim['words']} | {claim['place']} | {'; '.join(named(rows))} | "
                      f"{summary(rows)} | {paper_said(claim, rows)} | {verdict} |")
-    lines += ["", *textwrap.wrap(f"Not run: {', '.join(left)}.", 120, break_on_hyphens=False)] * bool(left)
+    for verdict, found in named_only.items():
+        if found:
+            lines += ["", *textwrap.wrap(f"{verdict.capitalize()}: {', '.join(found)}.", 120, break_on_hyphens=False)]
     return "\n".join([*lines, REPEAT])

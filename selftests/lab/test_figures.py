@@ -16,12 +16,19 @@ from made import Made, job, raw
 FIG6, DEPLOY, POLICY = ("fig6", "40mbit-10ms"), ("deploy", "l4s-cubic-2bdp"), ("vdq-policy", "1-each")
 OFFERED = 50 * 1512 / 1470      # Mbit/s on the wire, of a payload of 50
 HALF_LOST = {"A": {"drop": 50}, "B": {"drop": 50}, "U": {"drop": 50}}
+ACCOUNT = {"presented": 1000, **{f"dropped-{cause}": 0 for cause in ("limit", "memory", "early", "aqm", "overload")}}
 CASES = (  # figure, experiment and case, figures of the run, more for Made.run(), value
     # A packet lost in each of six seconds of 10,000; the first 5 s of a run do not count.
     ("l_drop", FIG6, {"A": {"dropped": 1}}, {}, 100 / 10001), ("l_drop", FIG6, {}, {}, 0),
     ("l_drop", DEPLOY, {"A": {"dropped": 1, "lost_at": 4}}, {}, 0),
     ("l_drop", DEPLOY, {"A": {"dropped": 1, "lost_at": 5}}, {}, 100 / 10001),
     ("l_drop", FIG6, {"A": {"drop": 9}, "B": {"drop": 30}}, {}, None),
+    # By the qdisc's account, which knows the queue and the cause.
+    ("l_drop", FIG6, {"A": {"dropped": 1}}, {"l4s": ACCOUNT}, 0),
+    ("l_drop", FIG6, {"A": {"drop": 9}, "B": {"drop": 30}}, {"l4s": {**ACCOUNT, "dropped-overload": 90}}, 0),
+    ("l_drop", FIG6, {}, {"l4s": {**ACCOUNT, "dropped-limit": 1, "dropped-memory": 2, "dropped-early": 4,
+                                  "dropped-aqm": 8}}, 1.5),
+    ("l_drop", FIG6, {}, {"l4s": {**ACCOUNT, "presented": 0}}, None),
     ("l_p50_over_native", FIG6, {"A": {"p50": 0.5}}, {}, 0.5),
     ("l_p50_over_native", ("fig6", "4mbit-10ms"), {"A": {"p50": 6.056}}, {}, 1),
     ("l_p50_over_native", ("fig8", "A5-alone-reno"), {}, {}, None),

@@ -32,11 +32,11 @@ from ktap import expect_equal as equal, test  # noqa: E402
 from made import Made  # noqa: E402
 
 
-def published(change=None, bench=None, made=None, of=slice(2), replace=False):
+def published(change=None, bench=None, made=None, of=slice(2), replace=False, means=(0.5, 3.0)):
     """A directory that publish() wrote, of some of PLAN's runs; change: of the second's made_of; made: add to it."""
     made = made or directory()
     with Made() as kept:
-        for planned, mean, extra in zip(campaign.Campaign(made).planned[of], (0.5, 3.0) * 2,
+        for planned, mean, extra in zip(campaign.Campaign(made).planned[of], means * 2,
                                         ({}, change or {}, {}, {})):
             kept.run(planned.job, {"A": {"mean": mean, "srtt_ms": 9.5, "goodput_mbit": 7.0}}, coupled=3, meta={
                 "made_of": MADE_OF | {"job": planned.job} | extra, "wall_seconds": 30, "commit": "d" * 40,
@@ -71,7 +71,9 @@ def publish_writes_tables_and_pages_of_them():
           [(4, 2, 0, 1.0), (1, 0, 0, 0)])
     text = read(made, "README.md")
     holds(text, "2 of 5 planned runs", "| [P](html/paper-p.html): A paper | 0 | 0 | 0 | 1 | 0 | 0 |", "module `cccc`",
-          "| dualpi2; prague | 0.5 (1 seed) | ≤ 1 (paper) | reproduced |")
+          "Reproduced: mean.")
+    holds(read(published(means=(3.0, 0.5)), "README.md"),
+          "| dualpi2; prague | 3 (1 seed) | ≤ 1 (paper) | **contradicted** |")
     page = read(made, "html", "cell-fig8-A5-B5-cubic.html")
     holds(page, "dualpi2 with prague", "dualpi2 with dctcp", "e" * 16,
           "run fig8 --case A5-B5-cubic --aqm dualpi2 --seeds 1-1 --l4s prague --seconds 50 --results build/lab/again",
