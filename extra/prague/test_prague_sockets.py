@@ -86,7 +86,7 @@ def prague_leaves_other_sockets_alone():
         only(counts, ECT1, NOT_ECT)
         expect(min(counts[ECT1], counts[NOT_ECT]) > 20, f"both sent: {counts}")
         prague.__exit__()
-        # The last packets of Prague leave the bottleneck.
+        # Until its last packets have left the bottleneck, they would be counted as those of the other flow.
         pump(0.1, cubic)
         afterwards(net, cubic, "cubic", NOT_ECT)
 

@@ -7,7 +7,7 @@ import threading
 
 import lib
 
-# For SO_RCVLOWAT: packet by packet, reading costs more than all else in user-mode Linux.
+# For SO_RCVLOWAT. In user-mode Linux a system call costs more than a packet, so receivers do not wake up for each.
 READ_BYTES = 1 << 14
 
 

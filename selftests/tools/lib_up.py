@@ -27,8 +27,10 @@ RUN = "/run/dualpi2"
 
 
 def forked(words, env, stdin=None, uid=None):
-    """(code, what it printed on both) of `dualpi2` in a copy of this process, which has its modules already: to start
-    Python and load them takes the kernel with sanitizers longer than all that `dualpi2` does.
+    """(exit code, stdout and stderr) of `dualpi2` with these arguments and additions to the environment.
+
+    It runs in a fork of this process, which has loaded its modules: on the kernel with sanitizers, to start Python and
+    load them takes longer than most commands.
     """
     sys.stdout.flush()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
