@@ -42,7 +42,7 @@ COMPANION_QDISCS = ("pi2", "csaqm", "vdq_csaqm", "ppv")
 MACHINE = os.environ.get("DUALPI2_LAB_MACHINE") or os.path.join(ROOT, "scripts", "run-vm.sh")
 REDUCE = os.environ.get("DUALPI2_LAB_REDUCE")
 
-# The planner's first guess, as measured on a core: seconds for start and end of a machine, for a packet through
+# The planner's first guess, measured with a machine on each core: seconds for its start and end, for a packet through
 # the bottleneck with its ACK and its evaluation, for a web object's connection. Finished runs correct it.
 START_S, PACKET_S, OBJECT_S = 5, 11e-6, 0.8e-3
 # A packet's two sightings of 24 bytes each; what a machine takes beside them, and how many times them the evaluation

@@ -42,8 +42,8 @@ UDP_PRAGUE_PAYLOAD = 1472  # of a packet of udp_prague, at most: as long as one 
 TCP_INFO = struct.Struct("=68xI8xI36xQ")
 RESET = b"\x01\0\0\0\0\0\0\0"  # struct linger: on, 0 s
 SPREAD_S = 0.005  # flows of a group start within it, by the seed
-# A receiver of TCP wakes up for so much, and a sender of UDP for room for some thirty packets. Packet by packet, system
-# calls would take three quarters of a run.
+# A TCP receiver wakes up when so much has arrived, a UDP sender when half of its buffer is free.
+# Packet by packet, system calls took up to three quarters of a run.
 READ_BYTES = 1 << 14
 UDP_BUFFER_BYTES = 1 << 16
 
@@ -247,7 +247,7 @@ class Traffic:
         rate = bits_per_second(flow["rate"]) / 8 * (1 + UDP_HEADERS_BYTES / len(payload))
         sock.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, round(rate))
         sock.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, TOS[flow["ecn"]])
-        # So few that little is left after the end.
+        # Small: what is in the buffer when the flow ends is still sent.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, UDP_BUFFER_BYTES)
 
         def more(_):
