@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# deb.sh - build the Debian packages dualpi2-dkms, dualpi2-tools and the experimental tcp-prague-dkms,
-# dualpi2-extra-dkms and dualpi2-extra-tools (in OUTDIR/extra, not to be installed by a name with a *) from
+# deb.sh - build the Debian packages dualpi2-dkms, dualpi2-tools and the experimental tcp-prague-dkms, and in
+# OUTDIR/extra, not to be installed by a name with a *, dualpi2-doc, dualpi2-extra-dkms and dualpi2-extra-tools, from
 # this tree and print their paths; OUTDIR/upload has the source package, .changes and links to all packages, for
 # lintian, autopkgtest and archives. They are unsigned. Two builds of one commit have the same bytes, except
 # .changes and .buildinfo, which record the time. One set serves all releases of Debian from 11 on, and
@@ -38,7 +38,7 @@ done
 for tool in dpkg-buildpackage dh dh_dkms; do
 	command -v "$tool" >/dev/null || die "$tool is missing; run scripts/setup.sh, or: apt install build-essential debhelper dh-dkms fakeroot python3"
 done
-mkdir -p "$outdir"
+mkdir -p "$outdir/extra"
 outdir=$(realpath -e "$outdir")
 
 # A directory beside the result: dpkg-buildpackage leaves more than packages.
@@ -80,12 +80,10 @@ say "building the packages of version $version"
 	die "cannot build the packages; see the messages above, and scripts/setup.sh for what is needed"
 }
 rm -rf "$outdir/upload"
-rm -f "$outdir"/dualpi2-*.deb "$outdir"/tcp-prague-dkms_*.deb "$outdir"/extra/dualpi2-extra-*.deb
+rm -f "$outdir"/dualpi2-*.deb "$outdir"/tcp-prague-dkms_*.deb "$outdir"/extra/dualpi2-*.deb
 mkdir "$outdir/upload"
 mv "$work"/*.{dsc,tar.xz,changes,buildinfo,deb} "$outdir/upload"
 ln "$outdir"/upload/*.deb "$outdir"
-if [ -d extra ]; then
-	mkdir -p "$outdir/extra"
-	mv "$outdir"/dualpi2-extra-*.deb "$outdir/extra"
-fi
+mv "$outdir"/dualpi2-doc_*.deb "$outdir/extra"
+[ ! -d extra ] || mv "$outdir"/dualpi2-extra-*.deb "$outdir/extra"
 find "$outdir" -name upload -prune -o -name '*.deb' -print | sort

@@ -83,7 +83,7 @@ install)
 	install -m 644 include/uapi/linux/dualpi2.h "$share/dualpi2"
 	rm -rf "$doc"
 	install -D -m 644 -t "$doc" README.md
-	for part in docs docs/guides docs/img docs/style packaging/openwrt evaluation evaluation/html evaluation/img; do
+	for part in docs docs/guides docs/img docs/style packaging/openwrt evaluation evaluation/img; do
 		find "$part" -maxdepth 1 -regex '.*\.\(md\|svg\|conf\|yml\|ini\|html\|css\)' -exec install -D -m 644 -t "$doc/$part" {} +
 	done
 	ln -s ../../../dualpi2/schema "$doc/docs/schema"

@@ -236,7 +236,7 @@ prague_installs_alone_and_purges() {
 }
 extra_installs_alone_and_purges() {
 	inside 'inventory >/tmp/without; cp "$dir/modules.dep" /tmp/modules.dep
-		installs "$new"/extra/*.deb
+		installs "$new"/extra/dualpi2-extra-*.deb
 		dkms status -m dualpi2-extra -v "$new_version" -k "$kernel" | grep ": installed"
 		for qdisc in pi2 csaqm vdq_csaqm ppv; do
 			{ modprobe -S "$kernel" --show-depends net-sch-$qdisc || modprobe -S "$kernel" --show-depends sch_$qdisc; } |
@@ -472,6 +472,7 @@ has_documents() { # with the names that their links have
 	local tree
 	tree=$(mktemp -d -p "$build")
 	dpkg-deb -x "$new"/dualpi2-tools_*.deb "$tree"
+	dpkg-deb -x "$new"/extra/dualpi2-doc_*.deb "$tree"
 	"$DUALPI2_ROOT/scripts/prose.py" installed "$tree/usr/share/doc/dualpi2-tools"
 	diff <(cd "$DUALPI2_ROOT" && find README.md docs -name '*.md' -o -name '*.svg' | sort) \
 		<(cd "$tree/usr/share/doc/dualpi2-tools" && find README.md docs -name '*.md' -o -name '*.svg' | sort)

@@ -121,7 +121,7 @@ sboms_list_the_files() {
 		dpkg-deb -x "$deb" "$work/deb/$name"
 		describes "$name" "$work/deb/$name" "$work/deb/$name/usr/share/doc/$name/$name.spdx.json"
 	done
-	for name in dualpi2-dkms dualpi2-tools; do
+	for name in dualpi2-dkms dualpi2-doc dualpi2-tools; do
 		rpm2cpio "$work/here/rpm/$name"-*.rpm | cpio --quiet -i --to-stdout "*/$name.spdx.json" >"$work/$name.json"
 		python3 -c 'import json, sys; assert json.load(sys.stdin)["packages"][0]["name"] == sys.argv[1]' "$name" <"$work/$name.json"
 	done
