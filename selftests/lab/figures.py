@@ -161,6 +161,13 @@ def gold_silver(letter):
     return figure
 
 
+def above_base(result):
+    """Smoothed RTT of A less its base RTT, in ms, as the partial deployment paper has delays; None without it."""
+    group = result.sender("A")
+    srtt = result.summary["groups"][group["name"]].get("srtt_ms") if group else None
+    return None if srtt is None else srtt - group["rtt_ms"]
+
+
 def apart(result):
     """Mbit/s that a flow of A and one of B are apart."""
     a, b = per_flow("A")(result), per_flow("B")(result)
@@ -191,6 +198,7 @@ FIGURES = {  # name: (function of a result, what it is called)
     "rate_ratio_b_a": (balance, "rate B : A"),
     "a_mbit": (per_flow("A"), "A, Mbit/s a flow"),
     "b_mbit": (per_flow("B"), "B, Mbit/s a flow"),
+    "a_above_base_ms": (above_base, "A, smoothed RTT less base RTT, ms"),
     "apart_mbit": (apart, "A and B apart, Mbit/s"),
     "a_share": (fair_share, "A, of its fair share"),
     "l_share": (companions.class_share(True), "L4S, of its fair share"),

@@ -55,6 +55,8 @@ CASES = (  # figure, experiment and case, figures of the run, more for Made.run(
     ("l_share", ("vdq-equal", "A10-B1"), {"A": {"flow_mbit": 100}}, {}, 1.1),
     ("c_share", ("vdq-equal", "A10-B10"), {"B": {"flow_mbit": 40}}, {}, 0.8),
     ("rate_ratio_b_a", FIG6, {"A": {"flow_mbit": 4}, "B": {"flow_mbit": 1}}, {}, 0.25),
+    ("a_above_base_ms", DEPLOY, {"A": {"srtt_ms": 10.25}}, {}, 0.25), ("a_above_base_ms", DEPLOY, {}, {}, None),
+    ("a_above_base_ms", ("fig7", "A0-B10-reno"), {}, {}, None),
     ("apart_mbit", FIG6, {"A": {"flow_mbit": 4}, "B": {"flow_mbit": 5}}, {}, 1),
     ("coupling", FIG6, {"A": {"mark": 25}, "B": {"drop": 1}}, {}, 1.25),
     ("delay_over_target", ("csaqm-cc", "dctcp-2-5ms-K2"), {}, {"aqm": "csaqm"}, 0.5),
