@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Put every target of the papers beside what our runs gave, on one page of Markdown.
+"""Compare every target of the papers with the results of runs, on one page of Markdown.
 
 The papers' numbers are in targets/, the bounds are those that the project set itself beforehand and stand once each in
 judge.py and tables.py, and here for what no paper has. Nothing is judged that was not run, and where a
@@ -24,13 +24,13 @@ from tables import (FIG8_COLUMNS, PAPER_AQMS, deploy_flows_rows, deploy_rows, fi
                     fig8_rows)
 
 OWN_LEVELS = ("p50", "p90", "p99", "p99_9")
-SHAPER_RATIO = 0.7          # L P99 with the shaper of its own, of that below htb
+SHAPER_RATIO = 0.7          # L P99 with the own shaper, of that as a child of htb
 BURST_MBIT = 36             # of 40, for an L4S flow that comes in aggregates
 SMOOTH_WITHIN = 0.02        # L P99 with tolerance of bursts, of that without, where there are none
 OWN_WITHIN_PCT = 6          # P99 as the qdisc has it, of the one seen: half of the widest bucket
 
 
-# Ours against the one in the kernel
+# This module and the in-tree dualpi2
 
 def in_tree_rows(cells):
     """Every case with an L4S sender A that either dualpi2 ran: A's P99, its ratio, utilization, rate ratio, [[text]].
@@ -65,17 +65,18 @@ SHAPER_FIGURES = (("L mean ms", a_mean_ms, 3), ("L P99 ms", a_p99_ms, 3), ("C me
 
 
 def shaper_rows(cells):
-    """A Row for each link: L P99 of our shaper over that of our qdisc and of the kernel's below htb."""
+    """A Row for each link: L P99 with the own shaper over that as a child of htb, and of the in-tree dualpi2."""
     rows = []
     for case, aqms in by_case(cells, "shaper").items():
         p99 = {aqm: cell.value(a_p99_ms) for aqm, cell in aqms.items()}
         checks = [Check(what, over_value(p99.get(SHAPER), p99.get(aqm)), most=SHAPER_RATIO, judged=judged)
-                  for what, aqm, judged in (("of ours below htb", OURS, False), ("of the kernel's", IN_TREE, True))
+                  for what, aqm, judged in (("of that as a child of htb", OURS, False),
+                                            ("of that in-tree", IN_TREE, True))
                   if p99.get(SHAPER) and p99.get(aqm)]
         texts = {c.what: cell_text(c, 2) for c in checks}
         rows.append(Row([case], checks or None, [
             *(shown(p99.get(aqm)) for aqm in (SHAPER, OURS, IN_TREE)),
-            texts.get("of ours below htb", "–"), texts.get("of the kernel's", "–")]))
+            texts.get("of that as a child of htb", "–"), texts.get("of that in-tree", "–")]))
     return rows
 
 
@@ -118,7 +119,7 @@ def burst_table(cells):
             for case, aqms in by_case(cells, "bursts").items() for aqm, cell in aqms.items()]
 
 
-# The lab itself
+# Accuracy of the lab
 
 def repeated(cells, again):
     """The Row on runs that another directory repeats: made of the same, they must have seen the same packets."""
@@ -218,18 +219,19 @@ def verdict_table(head, rows, experiment=None):
 
 def shaper_parts(cells, rows):
     """The section on the shaper, as a list of paragraphs."""
-    parts = [f"## The shaper of its own\n\nOne flow each, L is DCTCP. To reach: L P99 ≤ {SHAPER_RATIO} of that of the "
-             "kernel's dualpi2 below htb; of ours below htb it is a value."]
+    parts = [f"## Shaper\n\nOne flow each, L is DCTCP. To reach: L P99 ≤ {SHAPER_RATIO} of that of the "
+             "in-tree dualpi2 as a child of htb; of that of this module as a child of htb it is a value."]
     if not rows:
         return [*parts, "Not run. `scripts/lab.sh run shaper` runs it."]
-    return [*parts, verdict_table(["link, RTT", "L P99 ms: own shaper", "ours below htb", "the kernel's below htb",
-                                   "of ours", "of the kernel's", "", "why"], rows, "shaper"),
+    return [*parts, verdict_table(["link, RTT", "L P99 ms: own shaper", "this module, child of htb",
+                                   "in-tree, child of htb", "ratio to this module", "ratio to in-tree", "", "why"],
+                                  rows, "shaper"),
             markdown(["link, RTT", "", *(name for name, *_ in SHAPER_FIGURES)], shaper_table(cells))]
 
 
 def burst_parts(cells, rows):
     """The section on bursts, as a list of paragraphs."""
-    parts = ["## Bursts\n\n40 Mbit/s; the case is aggregation (0: none), RTT, and what is beside the L4S flow. "
+    parts = ["## Bursts\n\n40 Mbit/s; the case is aggregation (0: none), RTT, and what shares the link. "
              f"To reach: alone, in aggregates, ≥ {BURST_MBIT} Mbit/s with burst_max 5 ms; without aggregation L P99 as "
              f"with burst_max 0, within {SMOOTH_WITHIN:.0%}."]
     if not rows:
@@ -258,12 +260,12 @@ def page(cells, pictures=None, again=()):
         f"{len(all_runs)} runs of {len(cells)} cells, {seconds} s measured. Made of {'; '.join(made)}; "
         f"{'; '.join(sorted({store.made_with(r.meta) for r in all_runs}))}. "
         f"L4S senders: {', '.join(low) or 'none'}; the papers' are Prague, which counts RTTs below 25 ms as 25 ms. "
-        "\"ours / the paper's\"; a miss is **bold**; [least to most] over the seeds, whose mean is judged. "
+        "\"this module / the paper\"; a miss is **bold**; [least to most] over the seeds, whose mean is judged. "
         "\"value\": the paper gives no number to reach.",
         markdown(["", "reached", "missed", "not run", "value"], [
             *([f"Fig. 8, {aqm}", *count(rows)] for aqm, rows in fig8.items()),
             ["Fig. 12", *count(fig12)], ["the shaper", *count(shaper)],
-            ["bursts", *count(bursts)], ["the lab itself", *count(own)]])]
+            ["bursts", *count(bursts)], ["accuracy of the lab", *count(own)]])]
     for aqm, rows in fig8.items():
         parts.append(f"## Fig. 8, {aqm}\n\n" + (
             "To reach: A (L4S) mean and P99 ≤ the paper's, utilization ≥, rate ratio within 20 % of it or closer to 1 "
@@ -277,7 +279,7 @@ def page(cells, pictures=None, again=()):
                  "paper's drops are of TCP alone).")
     parts.append(verdict_table(["C", "UDP", "Mbit/s", "UDP share %", "L mean ms", "L P99 ms", "L mark / 2√(C drop)",
                                 "L drop / C drop", "C drop %", "", "why"], fig12, "fig12"))
-    parts.append("## Ours / the one in the kernel")
+    parts.append("## This module and the in-tree dualpi2")
     rows = in_tree_rows(cells)
     parts.append(markdown(["cell", "A P99 ms", "ratio", "utilization %", "A : B"], rows) if rows else "Not run.")
     parts += shaper_parts(cells, shaper) + burst_parts(cells, bursts)
@@ -288,7 +290,7 @@ def page(cells, pictures=None, again=()):
     parts.append("Many flows, buffers of 2 BDP; the paper's delays are those of the first flow. Rates are of a flow.")
     rows = deploy_flows_rows(cells)
     parts.append(markdown(["A : B", "AQM", "A Mbit/s", "B Mbit/s", "A ms", "B ms"], rows) if rows else "Not run.")
-    parts.append("## Of the lab itself")
+    parts.append("## Accuracy of the lab")
     parts.append(markdown(["claim", "", "", "why"], [[*r.label, *r.cells, r.verdict(), shorten(r.why())] for r in own]))
     if rows := own_rows(cells):
         parts.append("The qdisc's own figures / those of the packets seen, in ms. Of the measured seconds the qdisc "
@@ -304,7 +306,7 @@ def page(cells, pictures=None, again=()):
 
 
 def main(results_dir, out_dir, brief=False, l4s=None):
-    """Write out_dir/report.md, and without `brief` the pictures and files for flent beside it; l4s: results.load()'s.
+    """Write out_dir/report.md, and without `brief` the pictures and files for flent next to it; l4s: results.load()'s.
 
     Says where it is. results.StoreError if there are no results, or one cannot be read.
     """

@@ -86,7 +86,7 @@ def lab_section_compares_repeated_runs():
             row, percentiles = report.lab_rows(made.cells(), again.cells())
             equal((row.verdict(), percentiles.verdict()), (wanted, "not run"), theirs)
             text = report.page(made.cells(), None, again.cells())
-            assert "## Of the lab itself" in text and "runs what shows it | not run" in text, text
+            assert "## Accuracy of the lab" in text and "runs what shows it | not run" in text, text
             assert ("build/lab/again" if wanted == "not run" else "of 1 repeated runs") in row.cells[0], row.cells
 
 
@@ -146,7 +146,7 @@ def shaper_flips_at_its_bound_and_is_judged_by_the_one_of_the_kernel():
     (row,), table, text = shaper_said(own=0.75, htb=0.75, kernel=1.0, cake=3.0)
     equal(row.label + row.cells, ["40mbit-10ms", "0.750", "0.750", "1.000", "1.00", "**0.75**"])
     equal([line[1] for line in table], ["cake-shaper", "dualpi2", "dualpi2-in-tree", "dualpi2-shaper"])
-    assert "of the kernel's 0.75, to reach ≤ 0.7 (+7.1 %)" in text and "| the shaper | 0 | 1 | 0 | 0 |" in text, text
+    assert "of that in-tree 0.75, to reach ≤ 0.7 (+7.1 %)" in text and "| the shaper | 0 | 1 | 0 | 0 |" in text, text
 
 
 @test
