@@ -24,7 +24,8 @@ from tables import (FIG8_COLUMNS, PAPER_AQMS, deploy_flows_rows, deploy_rows, fi
                     fig8_rows)
 
 OWN_LEVELS = ("p50", "p90", "p99", "p99_9")
-SHAPER_RATIO = 0.7          # L P99 with the own shaper, of that as a child of htb
+TO_OURS, TO_IN_TREE = "ratio to this module", "ratio to in-tree"
+SHAPER_RATIO = 0.7          # L P99 with the own shaper, of that in-tree
 BURST_MBIT = 36             # of 40, for an L4S flow that comes in aggregates
 SMOOTH_WITHIN = 0.02        # L P99 with tolerance of bursts, of that without, where there are none
 OWN_WITHIN_PCT = 6          # P99 as the qdisc has it, of the one seen: half of the widest bucket
@@ -70,13 +71,12 @@ def shaper_rows(cells):
     for case, aqms in by_case(cells, "shaper").items():
         p99 = {aqm: cell.value(a_p99_ms) for aqm, cell in aqms.items()}
         checks = [Check(what, over_value(p99.get(SHAPER), p99.get(aqm)), most=SHAPER_RATIO, judged=judged)
-                  for what, aqm, judged in (("of that as a child of htb", OURS, False),
-                                            ("of that in-tree", IN_TREE, True))
+                  for what, aqm, judged in ((TO_OURS, OURS, False), (TO_IN_TREE, IN_TREE, True))
                   if p99.get(SHAPER) and p99.get(aqm)]
         texts = {c.what: cell_text(c, 2) for c in checks}
         rows.append(Row([case], checks or None, [
             *(shown(p99.get(aqm)) for aqm in (SHAPER, OURS, IN_TREE)),
-            texts.get("of that as a child of htb", "–"), texts.get("of that in-tree", "–")]))
+            texts.get(TO_OURS, "–"), texts.get(TO_IN_TREE, "–")]))
     return rows
 
 
@@ -219,12 +219,12 @@ def verdict_table(head, rows, experiment=None):
 
 def shaper_parts(cells, rows):
     """The section on the shaper, as a list of paragraphs."""
-    parts = [f"## Shaper\n\nOne flow each, L is DCTCP. To reach: L P99 ≤ {SHAPER_RATIO} of that of the "
-             "in-tree dualpi2 as a child of htb; of that of this module as a child of htb it is a value."]
+    parts = [f"## Shaper\n\nOne flow each, L is DCTCP. To reach: L P99 ≤ {SHAPER_RATIO} of that of the in-tree "
+             "dualpi2 as a child of htb. The ratio to this module as a child of htb is a value."]
     if not rows:
         return [*parts, "Not run. `scripts/lab.sh run shaper` runs it."]
     return [*parts, verdict_table(["link, RTT", "L P99 ms: own shaper", "this module, child of htb",
-                                   "in-tree, child of htb", "ratio to this module", "ratio to in-tree", "", "why"],
+                                   "in-tree, child of htb", TO_OURS, TO_IN_TREE, "", "why"],
                                   rows, "shaper"),
             markdown(["link, RTT", "", *(name for name, *_ in SHAPER_FIGURES)], shaper_table(cells))]
 

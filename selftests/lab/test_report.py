@@ -146,7 +146,7 @@ def shaper_flips_at_its_bound_and_is_judged_by_the_one_of_the_kernel():
     (row,), table, text = shaper_said(own=0.75, htb=0.75, kernel=1.0, cake=3.0)
     equal(row.label + row.cells, ["40mbit-10ms", "0.750", "0.750", "1.000", "1.00", "**0.75**"])
     equal([line[1] for line in table], ["cake-shaper", "dualpi2", "dualpi2-in-tree", "dualpi2-shaper"])
-    assert "of that in-tree 0.75, to reach ≤ 0.7 (+7.1 %)" in text and "| the shaper | 0 | 1 | 0 | 0 |" in text, text
+    assert "ratio to in-tree 0.75, to reach ≤ 0.7 (+7.1 %)" in text and "| the shaper | 0 | 1 | 0 | 0 |" in text, text
 
 
 @test
