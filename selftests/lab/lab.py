@@ -176,7 +176,7 @@ def do_campaign(args):
     import claims     # (numpy takes its time to load)
     import published
     there = published.Published(args.evaluation)
-    labels = there.of(plan.planned, claims.read(args.evaluation)[1])
+    labels = set() if args.again else there.of(plan.planned, claims.read(args.evaluation)[1])
     if args.plan:
         planner = runs.Planner(known_times(results))
         print("\n".join(campaign.overview(wanted, results, labels,
@@ -356,6 +356,7 @@ def campaign_arguments(sub, name, jobs):
     sub.add_argument("--seeds", type=seed_range, metavar="N|FROM-TO", help="only these seeds (default: the steps')")
     sub.add_argument("--jobs", **jobs)
     sub.add_argument("--timeout", type=at_least_1, metavar="S", help="wall clock that a machine may take")
+    sub.add_argument("--again", action="store_true", help="runs that are published, too")
     sub.add_argument("--plan", "--dry-run", action="store_true", help="only say what would run, and how long")
 
 

@@ -74,17 +74,15 @@ def cell_file(experiment, case):
     return f"cell-{experiment}-{case}.html"
 
 
-def links(rows):
-    """Links to the pages of the cells of rows of claims.csv; those of pooled ones are not known."""
-    found = dict.fromkeys((row["experiment"], row["case"]) for row in rows
-                          if row.get("value") and "*" not in row["case"])
-    return ",\n".join(f'<a href="{cell_file(*key)}">{escape(key[1])}</a>' for key in found)
+def link(row):
+    """A link to the page of the cell of a row of claims.csv; those of pooled ones are not known."""
+    case = escape(row["case"])
+    return case if "*" in row["case"] else f'<a href="{cell_file(row["experiment"], row["case"])}">{case}</a>'
 
 
-def command(claim, aqm="", sender=""):
+def command(claim, *more):
     """The command that runs what a claim is judged by."""
-    words = ["scripts/lab.sh campaign", f"--experiment '{','.join(claim['experiments'])}'"]
-    words += [f"--aqm {aqm}"] * bool(aqm) + [f"--sender {sender}"] * bool(sender)
+    words = ["scripts/lab.sh campaign", f"--experiment '{','.join(claim['experiments'])}'", *more]
     return f"<code>{escape(' '.join(words))}</code>"
 
 
@@ -131,14 +129,16 @@ def claims_page(evaluation):
         for number_, ((aqm, sender), mine) in enumerate(evaluation.groups(claim).items()):
             minutes = sum(float(row["wall_s"]) for row in mine if row["wall_s"]) / 60
             verdict = evaluation.worst(mine)
-            rows.append([first if not number_ else "", f'<a href="paper-{claim["paper"]}.html">{claim["paper"]}</a>, '
-                         f"{escape(claim['place'])}", escape(", ".join(filter(None, (aqm, sender)))), summary(mine),
-                         escape(paper_said(claim, mine)), chip(verdict), links(mine),
-                         f"{minutes:.1f}" if minutes else "",
-                         escape(claim["unsupported"]) if "unsupported" in claim else command(claim, aqm, sender)])
-    head = ["claim", "paper", "AQM, sender", "value", "bound (of)", "verdict", "cells", "minutes", "command"]
+            seeds = max(int(row["n"] or 1) for row in mine)
+            rows.append([first if not number_ else "", f'<a href="paper-{claim["paper"]}.html#{claim["id"]}">'
+                         f"{claim['paper']}</a>, {escape(claim['place'])}",
+                         escape(", ".join(filter(None, (aqm, sender)))), summary(mine),
+                         escape(paper_said(claim, mine)), chip(verdict), f"{minutes:.1f}" if minutes else "",
+                         escape(claim["unsupported"]) if "unsupported" in claim else command(
+                             claim, *[f"--aqm {aqm} --sender {sender} --seeds 1-{seeds} --again"] * bool(aqm))])
+    head = ["claim", "paper", "AQM, sender", "value", "bound (of)", "verdict", "minutes", "command"]
     return page("Claims", "<p>Of several cells the range of the values, and how many hold. A claim is judged by its "
-                "first AQM and sender.</p>", table(head, rows))
+                "first AQM and sender. The page of its paper has its cells.</p>", table(head, rows))
 
 
 def beside(groups, sender):
@@ -199,7 +199,7 @@ def paper_page(evaluation, name):
             place = claim["place"]
             parts.append(f"<h2>{escape(place)}</h2>")
         rows = evaluation.main(claim)
-        parts.append(f'<h3>C{n}: {escape(claim["words"])} {chip(evaluation.worst(rows))}</h3>')
+        parts.append(f'<h3 id="{claim["id"]}">C{n}: {escape(claim["words"])} {chip(evaluation.worst(rows))}</h3>')
         if "unsupported" in claim:
             parts.append(f"<p>{escape(claim['unsupported'])}</p>")
             continue
@@ -212,7 +212,7 @@ def paper_page(evaluation, name):
             parts.append(f"<p>{len(found) - len(ran)} of {len(found)} not run: {command(claim)}</p>")
         if ran:
             parts.append(table(["AQM, sender", "cell", "value", "paper", "bound", "verdict", ""], [
-                [escape(f"{row['aqm']}, {row['sender']}"), links([row]) or escape(row["case"]), value(row),
+                [escape(f"{row['aqm']}, {row['sender']}"), link(row), value(row),
                  number(row["paper_value"]), bound(row), chip(row["verdict"]), escape(row["why"])] for row in ran]))
     return page(paper["name"], *parts)
 

@@ -19,7 +19,7 @@ REPEAT = """
 ```sh
 scripts/lab.sh campaign --plan                     # steps, runs, time left
 scripts/lab.sh campaign                            # what is not published yet; continues after an interruption
-scripts/lab.sh campaign --experiment fig8 --sender prague --seeds 1
+scripts/lab.sh campaign --experiment fig8 --sender prague --seeds 1 --again    # what is published, too
 scripts/lab.sh publish                             # adds it to this directory
 ```
 

@@ -165,6 +165,14 @@ def campaign_does_not_repeat_what_is_published():
 
 
 @test
+def campaign_repeats_what_is_published_if_told():
+    place, made = Place(), published()
+    words = ("campaign", "--evaluation", made, "--step", "1", "--seeds", "1", "--again")
+    holds(place.lab(*words, "--plan")[1], "2 runs, 0 finished")
+    holds(place.lab(*words)[1], "2 runs finished, 0 failed")
+
+
+@test
 def counters_are_differences_of_those_that_count_packets():
     # A class's "packets" is its queue, and a counter of memory says nothing.
     before = {"packets": 1, "drops": 2, "memory-used": 0, "classic": {"packets": 1, "sent": 1}}
