@@ -419,7 +419,11 @@ class Trial:
         if made == original:
             return "same", "same object"
         for variant in ("plain", "sanitized"):
-            test = self.killed_by(source, mutant.macro, variant)
+            try:
+                test = self.killed_by(source, mutant.macro, variant)
+            except RuntimeError:
+                # A constant that makes an array greater than 2 GB
+                return "invalid", "does not link"
             if test:
                 return "killed", test
         return "survived", ""
