@@ -39,7 +39,9 @@
 #define FLOWS_MAX	4096
 #define SIZE_MAX_BYTES	65000
 #define BATCH		64
-#define READ_EVERY_NS	10000000LL
+#define READ_EVERY_NS	100000000LL
+#define READ_EVERY_SENT	1000
+#define UML_TICK_NS	256
 #define LOST		UINT32_MAX
 
 /* What is in each packet. */
@@ -81,6 +83,8 @@ struct stream {
 static struct stream streams[STREAMS_MAX];
 static int stream_count;
 static int64_t begin_ns, end_ns, realtime_offset_ns;
+/* The tick of a clock that only sleeping moves, else 0: see find_tick(). */
+static int64_t tick_ns;
 
 __attribute__((noreturn, format(printf, 1, 2)))
 static void die(const char *format, ...)
@@ -276,15 +280,12 @@ static void schedule(struct stream *s)
 		s->next_ns = INT64_MAX;
 }
 
-/* Return: time of the last packet; each reading of a clock is a system call in
- * user-mode Linux.
- */
-static int64_t send_burst(struct stream *s)
+/* Return: time of the last packet.  now: the time if there are ticks */
+static int64_t send_burst(struct stream *s, int64_t now)
 {
 	static char buffer[1 << 16];
 	struct payload *p;
 	int i, n = s->burst, out = -1;
-	int64_t now = 0;
 
 	if (s->sent + n > s->room) {
 		s->room = 2 * (s->sent + n) + 4096;
@@ -293,13 +294,14 @@ static int64_t send_burst(struct stream *s)
 			die("out of memory");
 	}
 	for (i = 0; i < n; i++) {
-		now = clock_ns(CLOCK_REALTIME);
+		if (!tick_ns)
+			now = clock_ns(CLOCK_REALTIME) - realtime_offset_ns;
 		out = s->out[flow_of(s, s->sent)];
 		p = (struct payload *)(buffer + (s->gso ? i * s->payload_bytes : 0));
 		p->number = s->sent;
-		p->sent_ns = now;
+		p->sent_ns = now + realtime_offset_ns;
 		s->records[s->sent++] = (struct record) {
-			.sent_ns = now - realtime_offset_ns - begin_ns,
+			.sent_ns = now - begin_ns,
 			.delay_ns = LOST,
 		};
 		if (!s->gso && send(out, buffer, s->payload_bytes, 0) < 0)
@@ -308,7 +310,7 @@ static int64_t send_burst(struct stream *s)
 	if (s->gso && send(out, buffer, n * s->payload_bytes, 0) < 0)
 		s->failed += n;
 	schedule(s);
-	return now - realtime_offset_ns;
+	return now;
 }
 
 static void take(struct stream *s, struct msghdr *msg, const struct payload *p)
@@ -382,6 +384,35 @@ static void sleep_until(int64_t ns)
 		;
 }
 
+/* In virtual time user-mode Linux moves its clock by one tick for each reading,
+ * and not otherwise while programs compute.  A reading is a system call there,
+ * which costs as much as to send a packet.
+ */
+static int64_t find_tick(void)
+{
+	int64_t now = clock_ns(CLOCK_MONOTONIC);
+	int i;
+
+	for (i = 1; i <= 100; i++)
+		if (clock_ns(CLOCK_MONOTONIC) != now + i * UML_TICK_NS)
+			return 0;
+	return UML_TICK_NS;
+}
+
+/* Sleep; with ticks, return the time, which was now before.
+ * A sleep ends with the first tick at its time or later, one of less than a
+ * microsecond later still.
+ */
+static int64_t wake_at(int64_t now, int64_t ns)
+{
+	sleep_until(ns);
+	if (!tick_ns || ns <= now)
+		return now;
+	if (ns < now + 1000)
+		return clock_ns(CLOCK_MONOTONIC);
+	return now + (ns - now + tick_ns - 1) / tick_ns * tick_ns;
+}
+
 static int compare(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -443,7 +474,7 @@ int main(int argc, char **argv)
 	struct sched_param param = { .sched_priority = 10 };
 	struct rlimit files = { 2 * FLOWS_MAX, 2 * FLOWS_MAX };
 	int64_t now, read_ns, linger_ns = NSEC_PER_SEC;
-	int i, count;
+	int i, count, sent = 0;
 
 	if (argc < 3 || argc - 2 > STREAMS_MAX)
 		die("usage: traffic MILLISECONDS STREAM...");
@@ -456,11 +487,13 @@ int main(int argc, char **argv)
 
 	sched_setscheduler(0, SCHED_FIFO, &param);
 	mlockall(MCL_CURRENT | MCL_FUTURE);
-	begin_ns = clock_ns(CLOCK_MONOTONIC) + 2000000;
-	realtime_offset_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	tick_ns = find_tick();
+	realtime_offset_ns = clock_ns(CLOCK_REALTIME) + tick_ns;
+	now = clock_ns(CLOCK_MONOTONIC);
+	realtime_offset_ns -= now;
+	begin_ns = now + 2000000;
 	end_ns = begin_ns + strtod(argv[1], NULL) * 1000000;
 	read_ns = begin_ns;
-	now = begin_ns;
 	for (i = 0; i < count; i++)
 		schedule(&streams[i]);
 
@@ -472,13 +505,19 @@ int main(int argc, char **argv)
 				first = &streams[i];
 		if (first->next_ns == INT64_MAX)
 			break;
-		if (now >= read_ns) {
+		if (now >= read_ns || sent >= READ_EVERY_SENT) {
+			int64_t clock = clock_ns(CLOCK_MONOTONIC);
+
+			if (tick_ns && (clock < now || clock > now + 1000))
+				die("the clock is %ld ns off", clock - now);
+			now = clock;
 			for (i = 0; i < count; i++)
 				receive(&streams[i]);
 			read_ns = now + READ_EVERY_NS;
+			sent = 0;
 		}
-		sleep_until(first->next_ns);
-		now = send_burst(first);
+		now = send_burst(first, wake_at(now, first->next_ns));
+		sent += first->burst;
 	}
 	/* Wait for the end of the run, then for what is still in the queue:
 	 * until nothing came for a second.
