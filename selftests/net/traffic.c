@@ -376,6 +376,14 @@ static void receive(struct stream *s)
 	} while (n == BATCH);
 }
 
+static void receive_all(void)
+{
+	int i;
+
+	for (i = 0; i < stream_count; i++)
+		receive(&streams[i]);
+}
+
 static void sleep_until(int64_t ns)
 {
 	struct timespec ts = { ns / NSEC_PER_SEC, ns % NSEC_PER_SEC };
@@ -411,6 +419,36 @@ static int64_t wake_at(int64_t now, int64_t ns)
 	if (ns < now + 1000)
 		return clock_ns(CLOCK_MONOTONIC);
 	return now + (ns - now + tick_ns - 1) / tick_ns * tick_ns;
+}
+
+/* Return: the time, which must be now if there are ticks. */
+static int64_t check_clock(int64_t now)
+{
+	int64_t clock = clock_ns(CLOCK_MONOTONIC);
+
+	if (tick_ns && (clock < now || clock > now + 1000))
+		die("the clock is %ld ns off", clock - now);
+	return clock;
+}
+
+/* Wait for what is still in the queue: until nothing came for a second. */
+static void linger(void)
+{
+	int64_t quiet_ns = 0;
+	int i;
+
+	for (; quiet_ns < NSEC_PER_SEC; quiet_ns += READ_EVERY_NS) {
+		uint64_t before = 0, after = 0;
+
+		for (i = 0; i < stream_count; i++)
+			before += streams[i].highest;
+		receive_all();
+		for (i = 0; i < stream_count; i++)
+			after += streams[i].highest;
+		if (after != before)
+			quiet_ns = 0;
+		sleep_until(clock_ns(CLOCK_MONOTONIC) + READ_EVERY_NS);
+	}
 }
 
 static int compare(const void *a, const void *b)
@@ -473,7 +511,7 @@ int main(int argc, char **argv)
 {
 	struct sched_param param = { .sched_priority = 10 };
 	struct rlimit files = { 2 * FLOWS_MAX, 2 * FLOWS_MAX };
-	int64_t now, read_ns, linger_ns = NSEC_PER_SEC;
+	int64_t now, read_ns;
 	int i, count, sent = 0;
 
 	if (argc < 3 || argc - 2 > STREAMS_MAX)
@@ -506,36 +544,16 @@ int main(int argc, char **argv)
 		if (first->next_ns == INT64_MAX)
 			break;
 		if (now >= read_ns || sent >= READ_EVERY_SENT) {
-			int64_t clock = clock_ns(CLOCK_MONOTONIC);
-
-			if (tick_ns && (clock < now || clock > now + 1000))
-				die("the clock is %ld ns off", clock - now);
-			now = clock;
-			for (i = 0; i < count; i++)
-				receive(&streams[i]);
+			now = check_clock(now);
+			receive_all();
 			read_ns = now + READ_EVERY_NS;
 			sent = 0;
 		}
 		now = send_burst(first, wake_at(now, first->next_ns));
 		sent += first->burst;
 	}
-	/* Wait for the end of the run, then for what is still in the queue:
-	 * until nothing came for a second.
-	 */
 	sleep_until(end_ns);
-	for (now = 0; now < linger_ns; now += READ_EVERY_NS) {
-		uint64_t before = 0, after = 0;
-
-		for (i = 0; i < count; i++)
-			before += streams[i].highest;
-		for (i = 0; i < count; i++)
-			receive(&streams[i]);
-		for (i = 0; i < count; i++)
-			after += streams[i].highest;
-		if (after != before)
-			now = 0;
-		sleep_until(clock_ns(CLOCK_MONOTONIC) + READ_EVERY_NS);
-	}
+	linger();
 
 	printf("[");
 	for (i = 0; i < count; i++)

@@ -420,12 +420,10 @@ class Trial:
             return "same", "same object"
         for variant in ("plain", "sanitized"):
             try:
-                test = self.killed_by(source, mutant.macro, variant)
-            except RuntimeError:
-                # A constant that makes an array greater than 2 GB
+                if test := self.killed_by(source, mutant.macro, variant):
+                    return "killed", test
+            except RuntimeError:    # an array of more than 2 GB
                 return "invalid", "does not link"
-            if test:
-                return "killed", test
         return "survived", ""
 
 
