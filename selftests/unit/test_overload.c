@@ -74,6 +74,7 @@ UNIT_TEST(overload_ends_after_the_hold_when_it_fell_below)
 
 	CHECK_EQ(hold, 128 * MS);
 	overload_at(&p, &v, ONE, 10);
+	CHECK_EQ(dualpi2_overload_present_ns(&v, 9), 0);
 	overload_at(&p, &v, p.enter_q32 - 1, 100);
 	CHECK(v.overload, "at once");
 	CHECK_EQ(dualpi2_overload_present_ns(&v, 1000), 90);
