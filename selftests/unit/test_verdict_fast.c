@@ -9,7 +9,7 @@ UNIT_TEST(verdict_fast_decides_all_but_drops)
 	static const enum dualpi2_profile profiles[] = {
 		DUALPI2_C_DROP, DUALPI2_C_MARK, DUALPI2_L_SCALABLE,
 	};
-	struct dualpi2_params p = UNIT_PARAMS();
+	struct dualpi2_params p = UNIT_PARAMS(cfg.bandwidth = 5000000);
 
 	for_each(profile, profiles) {
 		unsigned int decided = 0, drops = 0, marks = 0;
@@ -21,6 +21,7 @@ UNIT_TEST(verdict_fast_decides_all_but_drops)
 			const struct dualpi2_packet pkt = {
 				.profile = *profile, .may_drop = true, .rnd = unit_rnd(),
 				.native_ok = true, .l_pkts = 2, .delay_ns = n % 1000 * 1000,
+				.shared = n / 1000 % 2,
 			};
 			enum dualpi2_verdict verdict = verdict_both(&p, &v, &pkt, &decided);
 
