@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Hours of traffic through one dualpi2, each judged by itself.
 
-One machine, one qdisc that is never recreated. An hour is 59 minutes at 4 Mbit/s and 25 ms, one minute at 40 Mbit/s and
-10 ms (the rate is changed in place) and a pause, in turn of 4.3 s, 71 minutes and 49.7 days, where numbers of 32 bits
-and of microseconds wrap. Flows are one of DCTCP, sent as ECT(1), and one of CUBIC. The RTT is a microsecond longer each
-hour: machines do the same after equal times, nearly whatever their seeds are. The bands are those of accept.py; besides,
-the counters fit together, memory does not grow, and what comes after the pause is neither marked nor dropped.
+One machine, one qdisc that is never recreated. An hour is 59 minutes at 4 Mbit/s and 25 ms, one minute at 40 Mbit/s
+and 10 ms (the rate is changed in place) and a pause, in turn of 4.3 s, 71 minutes and 49.7 days, where numbers of 32
+bits and of microseconds wrap. Flows are one of DCTCP, sent as ECT(1), and one of CUBIC. The RTT is a microsecond
+longer each hour: machines do the same after equal times, nearly whatever their seeds are. The bands are those of
+accept.py; besides, the counters fit together, memory does not grow, and what comes after the pause is neither marked
+nor dropped.
 
 This is the half that runs in the machine, scripts/torture.sh boots it. A line of JSON an hour goes to --out.
 What is measured is the qdisc's delay of every packet, by delaymeter, as in all experiments here.
