@@ -41,6 +41,7 @@
 #define BATCH		64
 #define READ_EVERY_NS	100000000LL
 #define READ_EVERY_SENT	1000
+#define LINGER_EVERY_NS	10000000LL
 #define UML_TICK_NS	256
 #define LOST		UINT32_MAX
 
@@ -437,7 +438,7 @@ static void linger(void)
 	int64_t quiet_ns = 0;
 	int i;
 
-	for (; quiet_ns < NSEC_PER_SEC; quiet_ns += READ_EVERY_NS) {
+	for (; quiet_ns < NSEC_PER_SEC; quiet_ns += LINGER_EVERY_NS) {
 		uint64_t before = 0, after = 0;
 
 		for (i = 0; i < stream_count; i++)
@@ -447,7 +448,7 @@ static void linger(void)
 			after += streams[i].highest;
 		if (after != before)
 			quiet_ns = 0;
-		sleep_until(clock_ns(CLOCK_MONOTONIC) + READ_EVERY_NS);
+		sleep_until(clock_ns(CLOCK_MONOTONIC) + LINGER_EVERY_NS);
 	}
 }
 
