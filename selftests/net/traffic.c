@@ -285,6 +285,7 @@ static void schedule(struct stream *s)
 static int64_t send_burst(struct stream *s, int64_t now)
 {
 	static char buffer[1 << 16];
+	static int64_t last_ns;
 	struct payload *p;
 	int i, n = s->burst, out = -1;
 
@@ -300,9 +301,11 @@ static int64_t send_burst(struct stream *s, int64_t now)
 		out = s->out[flow_of(s, s->sent)];
 		p = (struct payload *)(buffer + (s->gso ? i * s->payload_bytes : 0));
 		p->number = s->sent;
-		p->sent_ns = now + realtime_offset_ns;
+		/* No two packets have one time, so that it tells their order. */
+		last_ns = now > last_ns ? now : last_ns + 1;
+		p->sent_ns = last_ns + realtime_offset_ns;
 		s->records[s->sent++] = (struct record) {
-			.sent_ns = now - begin_ns,
+			.sent_ns = last_ns - begin_ns,
 			.delay_ns = LOST,
 		};
 		if (!s->gso && send(out, buffer, s->payload_bytes, 0) < 0)
