@@ -303,7 +303,7 @@ static int64_t send_burst(struct stream *s, int64_t now)
 		p->number = s->sent;
 		/* No two packets have one time, so that it tells their order. */
 		last_ns = now > last_ns ? now : last_ns + 1;
-		p->sent_ns = last_ns + realtime_offset_ns;
+		p->sent_ns = now + realtime_offset_ns;
 		s->records[s->sent++] = (struct record) {
 			.sent_ns = last_ns - begin_ns,
 			.delay_ns = LOST,
