@@ -95,9 +95,9 @@ step_netlink() {
 		build/fuzz/netlink --messages "${FUZZ:-100000000}" --seed 1 --state "$work/netlink.state" \
 		--corpus "$work/corpus.txt" --fail "$work/netlink.failure"
 }
-# A machine runs at most 12 hours with one qdisc, and with a seed of its own: with the same one, all machines do the same.
-# After an interruption a new machine continues the file. pktgen stays out: its threads wake ten times a second in each
-# namespace, and took most of the time of a pause of 49.7 days. User-mode Linux knows an initcall by its address.
+# A machine runs at most 12 hours with one qdisc, and with a seed of its own. After an interruption a new machine continues
+# the file. pktgen stays out: its threads wake ten times a second in each namespace, and took most of the time of a pause
+# of 49.7 days. User-mode Linux knows an initcall by its address.
 soak_machine() {
 	local first=$1 last=$2 file=$3 code=0 pktgen
 	pktgen=0x$(sed -n 's/^0*\([0-9a-f]*\) t pg_init$/\1/p' "$DUALPI2_CACHE/debug-kernels/plain/System.map")

@@ -127,7 +127,7 @@ def report(path):
     for h in hours:
         first = seen.setdefault(json.dumps(h["legs"]), h["hour"])
         if first != h["hour"]:
-            missed.append(f"hour {h['hour']} repeats hour {first}: their machines had one seed")
+            missed.append(f"hour {h['hour']} repeats hour {first}")
     for case in hours[0]["legs"] if hours else ():
         legs = [h["legs"][case] for h in hours]
         print(f"# {case}: " + ", ".join(
