@@ -412,8 +412,8 @@ static int64_t find_tick(void)
 }
 
 /* Sleep; with ticks, return the time, which was now before.
- * A sleep ends with the first tick at its time or later, one of less than a
- * microsecond later still.
+ * A sleep ends with the first tick at its time or later.  A short one can last
+ * longer, as the kernel's timer has a minimum of 500 ns.
  */
 static int64_t wake_at(int64_t now, int64_t ns)
 {
