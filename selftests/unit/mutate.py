@@ -13,7 +13,7 @@ A change after which gcc -O2 makes the same object as before is equivalent and d
 mutate-equivalent.txt gives a reason for. The others are run against all tests at -O1, and again with ASan and UBSan if
 they survive that, as "make check" does too.
 
-The functions of the header are compiled apart from the tests, which are compiled once; a change of a macro is compiled
+The changed function is compiled alone; the others and the tests were compiled before. A change of a macro is compiled
 with the tests. Results are kept in build/unit/mutate.tsv as long as neither the header nor a test nor this file
 changes, so that a run can be interrupted and taken up again.
 
@@ -49,7 +49,7 @@ TOP = UNIT.parent.parent
 BUILD = TOP / "build" / "unit"
 EQUIVALENT = UNIT / "mutate-equivalent.txt"
 GCC = ["gcc", "-std=gnu11", "-w", "-Werror=incompatible-pointer-types", "-Werror=int-conversion"]
-SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+VARIANTS = {"plain": ["-O2"], "sanitized": ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]}
 # A test run takes under a second; one that ends no more has noticed the change in its way.
 TIMEOUT_S = 60
 
@@ -103,9 +103,8 @@ class Mutant:
         """The line with the change in double brackets, the same as long as the line is the same."""
         first = source.rfind("\n", 0, self.begin) + 1
         last = source.find("\n", self.end)
-        text = (
-            source[first : self.begin] + f"[[{source[self.begin : self.end]} => {self.new}]]" + source[self.end : last]
-        )
+        change = f"[[{source[self.begin : self.end]} => {self.new}]]"
+        text = source[first : self.begin] + change + source[self.end : last]
         return f"{self.where}: {' '.join(text.split())}" + (f" ({self.number})" if self.number > 1 else "")
 
 
@@ -219,11 +218,8 @@ class Generator:
                 for other in self.members.get(struct, {}).get(member.text, []):
                     self.replace(member, other, "member")
             # a cast
-            if (
-                token.text == "("
-                and self.tokens[index + 1].text in TYPES - {"struct"}
-                and self.pairs[index] == index + 2
-            ):
+            is_type = self.tokens[index + 1].text in TYPES - {"struct"} if token.text == "(" else False
+            if is_type and self.pairs[index] == index + 2:
                 self.add(token.begin, self.tokens[index + 2].end, "", "cast")
 
     def extent(self, index, step, stops):
@@ -278,9 +274,8 @@ class Generator:
                     self.add(token.begin, self.tokens[end].end, f"({self.text(first, last)})", "call")
                 continue
             for one, two in zip(args, args[1:]):
-                new = (
-                    self.text(*two) + self.source[self.tokens[one[1]].end : self.tokens[two[0]].begin] + self.text(*one)
-                )
+                between = self.source[self.tokens[one[1]].end : self.tokens[two[0]].begin]
+                new = self.text(*two) + between + self.text(*one)
                 self.add(self.tokens[one[0]].begin, self.tokens[two[1]].end, new, "arguments")
 
     def statements(self):
@@ -333,98 +328,106 @@ class Trial:
         self.source = source
         self.work = work
         self.local = threading.local()
-        self.lock = threading.Lock()
-        self.made = 0
+        # By function or macro, the tests that noticed changes of it.
+        self.noticed = collections.defaultdict(collections.Counter)
         self.macros = list(Generator(source).macros)
-        declared = FUNCTION.sub(
-            lambda m: m.group().partition("\n{\n")[0].removeprefix("static inline ") + ";\n", source
-        )
+        self.objects = {}
         tests = work / "tests"
         (tests / "net").mkdir(parents=True)
-        (tests / "net" / "dualpi2.h").write_text(declared)
-        self.tests = {}
-        for name, flags in {"plain": ["-O1"], "sanitized": ["-O1", "-g", *SANITIZERS]}.items():
-            self.tests[name] = tests / f"{name}.o"
-            self.run(
-                [*GCC, *flags, "-Iinclude", f"-I{tests}", f"-I{work}", INCLUDES, "-c", "-o", self.tests[name],
-                 "unit.c"],
-                check=True,
-            )
+        self.built = {}    # by variant, objects of the tests and of all functions, each of which can be replaced
+        for name, (speed, *flags) in VARIANTS.items():
+            self.built[name] = [tests / f"{name}.o", tests / f"{name}-header.o"]
+            made = self.compile(source, [speed, *flags, "-fPIC", "-fsemantic-interposition"])
+            if not made:
+                sys.exit("mutate.py: the header does not compile alone")
+            made.rename(self.built[name][1])
+            (tests / "net" / "dualpi2.h").write_text(declarations(source))
+            self.run([*GCC, "-O1", *flags, "-Iinclude", f"-I{tests}", f"-I{work}", INCLUDES, "-c", "-o",
+                      self.built[name][0], "unit.c"], check=True)
 
     def run(self, command, check=False):
-        return subprocess.run(
-            command,
-            cwd=UNIT,
-            check=check,
-            stdin=subprocess.DEVNULL,
-            capture_output=not check,
-            text=True,
-            timeout=TIMEOUT_S,
-        )
+        options = {"cwd": UNIT, "stdin": subprocess.DEVNULL, "text": True, "timeout": TIMEOUT_S}
+        return subprocess.run(command, check=check, capture_output=not check, **options)
 
     def directory(self):
         if not hasattr(self.local, "directory"):
-            with self.lock:
-                self.made += 1
-                self.local.directory = self.work / str(self.made)
-            (self.local.directory / "net").mkdir(parents=True)
+            self.local.directory = Path(tempfile.mkdtemp(dir=self.work))
+            (self.local.directory / "net").mkdir()
         return self.local.directory
 
-    def compile(self, source, flags):
-        """The header alone: its functions for the linker, and the values of its macros."""
+    def compile(self, source, flags, function=None, macros=()):
+        """The header alone: all functions, or this one, for the linker; and the values of macros."""
         at = self.directory()
-        (at / "net" / "dualpi2.h").write_text(source)
+        (at / "net" / "dualpi2.h").write_text(declarations(source, function) if function else source)
         (at / "header.c").write_text(
             "#include <net/dualpi2_seam.h>\n#define static\n#define inline\n#include <net/dualpi2.h>\n"
-            + "".join(f"const u64 value_of_{name} = {name};\n" for name in self.macros)
+            + "".join(f"const u64 value_of_{name} = {name};\n" for name in macros)
         )
         command = [*GCC, *flags, "-Iinclude", f"-I{at}", INCLUDES, "-c", "-o", at / "header.o", at / "header.c"]
         return at / "header.o" if self.run(command).returncode == 0 else None
 
-    def object_of(self, source):
-        made = self.compile(source, ["-O2", "-fno-ident"])
+    def object_of(self, source, function=None):
+        made = self.compile(source, ["-O2", "-fno-ident"], function, [] if function else self.macros)
         return made and hashlib.sha256(made.read_bytes()).hexdigest()
 
-    def killed_by(self, source, macro, variant):
+    def is_same(self, source, function):
+        """Whether a change leaves the object as it is; None if it does not compile."""
+        if function not in self.objects:
+            self.objects[function] = self.object_of(self.source, function)
+        made = self.object_of(source, function)
+        return made and made == self.objects[function]
+
+    def killed_by(self, source, mutant, variant):
         """The name of the test that fails, or '' if none does."""
         at = self.directory()
-        flags = SANITIZERS if variant == "sanitized" else []
-        if macro:
+        _, *flags = VARIANTS[variant]
+        if mutant.macro:
             (at / "net" / "dualpi2.h").write_text(source)
-            made = self.run(
-                [*GCC, "-O1", *flags, "-Iinclude", f"-I{at}", f"-I{self.work}", INCLUDES, "-o", at / "unit", "unit.c",
-                 "-lm"]
-            )
-        elif flags:
-            self.compile(source, ["-O1", "-g", *flags])
-            made = self.run(["gcc", *flags, "-o", at / "unit", self.tests[variant], at / "header.o", "-lm"])
+            made = self.run([*GCC, "-O1", *flags, "-Iinclude", f"-I{at}", f"-I{self.work}", INCLUDES, "-o", at / "unit",
+                             "unit.c", "-lm"])
         else:
-            made = self.run(["gcc", "-o", at / "unit", self.tests[variant], at / "header.o", "-lm"])
+            if flags:
+                self.compile(source, ["-O1", *flags], mutant.where)
+            made = self.run(["gcc", *flags, "-z", "muldefs", "-o", at / "unit", at / "header.o", *self.built[variant],
+                             "-lm"])
         if made.returncode:
             raise RuntimeError(made.stderr)
-        try:
-            ran = self.run([at / "unit", "-x"])
-        except subprocess.TimeoutExpired:
-            return "timeout"
-        if ran.returncode == 0:
-            return ""
-        failed = re.search(r"^not ok \d+ - (\w+)", ran.stdout, re.M)
-        return failed.group(1) if failed else f"{variant}, code {ran.returncode}"
-
-    def judge(self, mutant, original):
-        source = mutant.apply(self.source)
-        made = self.object_of(source)
-        if not made:
-            return "invalid", "does not compile"
-        if made == original:
-            return "same", "same object"
-        for variant in ("plain", "sanitized"):
+        # All tests take a second; first the three that noticed most changes of this function.
+        for test in [*(name for name, _ in self.noticed[mutant.where].most_common(3)), ""]:
             try:
-                if test := self.killed_by(source, mutant.macro, variant):
-                    return "killed", test
-            except RuntimeError:    # an array of more than 2 GB
-                return "invalid", "does not link"
+                ran = self.run([at / "unit", "-x", test])
+            except subprocess.TimeoutExpired:
+                return "timeout"
+            if failed := re.search(r"^not ok \d+ - (\w+)", ran.stdout, re.M):
+                self.noticed[mutant.where][failed[1]] += 1
+                return failed[1]
+            if ran.returncode:
+                return f"{variant}, code {ran.returncode}"
+        return ""
+
+    def judge(self, mutant):
+        source = mutant.apply(self.source)
+        function = None if mutant.macro else mutant.where
+        same = self.is_same(source, function)
+        if same is None:
+            return "invalid", "does not compile"
+        try:
+            # With the function alone, GCC knows nothing of those that it calls, and may make another object.
+            test = not same and self.killed_by(source, mutant, "plain")
+            if same or (not test and self.is_same(source, None)):
+                return "same", "same object"
+            if test := test or self.killed_by(source, mutant, "sanitized"):
+                return "killed", test
+        except RuntimeError:    # an array of more than 2 GB
+            return "invalid", "does not link"
         return "survived", ""
+
+
+def declarations(source, but=None):
+    """The header with declarations instead of its functions, except for one."""
+    return FUNCTION.sub(
+        lambda m: m[0] if m[1] == but else m[0].partition("\n{\n")[0].removeprefix("static inline ") + ";\n", source
+    )
 
 
 def flatten(header):
@@ -509,19 +512,15 @@ def read_known(kept, key, again):
 
 
 def new_trial(source, work):
-    """(a Trial, the object of the unchanged source), after the tests have passed on that."""
+    """A Trial, after the tests have passed on the unchanged source."""
     subprocess.run(["make", "-s", "generated", f"OUT={work}"], cwd=UNIT, check=True, stdout=subprocess.DEVNULL)
     trial = Trial(source, work)
-    original = trial.object_of(source)
-    if not original:
-        sys.exit("mutate.py: the header does not compile alone")
-    for variant in trial.tests:
+    for variant in VARIANTS:
         for macro in (True, False):
-            failed = trial.killed_by(source, macro, variant)
-            if failed:
+            trial.is_same(source, None)
+            if failed := trial.killed_by(source, Mutant("", 0, 0, "", "", macro), variant):
                 sys.exit(f"mutate.py: {failed} fails with the unchanged header; run make check")
-            trial.object_of(source)
-    return trial, original
+    return trial
 
 
 def judge_all(source, mutants, kept, known, jobs):
@@ -532,7 +531,7 @@ def judge_all(source, mutants, kept, known, jobs):
     def one(mutant):
         name = mutant.describe(source)
         if name not in known:
-            verdict = trial.judge(mutant, original)
+            verdict = trial.judge(mutant)
             with lock:
                 known[name] = verdict
                 with kept.open("a") as file:
@@ -543,7 +542,7 @@ def judge_all(source, mutants, kept, known, jobs):
         return known[name]
 
     try:
-        trial, original = new_trial(source, work)
+        trial = new_trial(source, work)
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             return list(pool.map(one, mutants))
     finally:
