@@ -460,6 +460,7 @@ UNIT_TEST(overload_under_way_goes_on_at_any_delay)
 	overload_at(&p, &v, p.enter_q32 - 1, 40 * SEC);
 	overload_at(&p, &v, p.enter_q32 - 1, 40 * SEC + 128 * MS);
 	CHECK(!v.overload, "after the hold");
+	CHECK_EQ(v.overload_below_ns, 0);
 	CHECK_EQ(v.overload_last_ns, 39 * SEC);
 }
 

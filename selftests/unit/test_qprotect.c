@@ -420,6 +420,8 @@ UNIT_TEST(qprotect_spares_the_l4s_queue_in_overload)
 	CHECK_EQ(dualpi2_verdict(&p, &v, &pkt), DUALPI2_DROP_OVERLOAD);
 	/* Nor are Not-ECT packets of the L4S queue dropped by the coupled probability. */
 	pkt.profile = DUALPI2_L_DROP;
-	for (int n = 0; n < 10; n++)
+	for (int n = 0; n < 20; n++) {
+		pkt.shared = n < 10;
 		CHECK_EQ(dualpi2_verdict(&p, &v, &pkt), DUALPI2_PASS);
+	}
 }

@@ -145,6 +145,16 @@ static void verdict_check(const struct verdict_case *c, unsigned int pkts)
 	}
 }
 
+/* A width of 2^20 ns makes each ns 2^-20. */
+UNIT_TEST(verdict_ramp_is_exact)
+{
+	struct dualpi2_ramp ramp;
+
+	dualpi2_ramp_init(&ramp, 1000, 1000 + (1 << 20));
+	for (u64 ns = 0; ns <= 1 << 20; ns += 1 << 10)
+		CHECK_EQ(dualpi2_ramp_q32(&ramp, 1000 + ns), ns << 12);
+}
+
 static void verdict_table(enum dualpi2_signal_mode signal)
 {
 	/* delay, probability of the default ramp 800..1200 us */
