@@ -278,4 +278,7 @@ UNIT_TEST(delay_merge_adds_all_of_both)
 	CHECK_EQ(d[0].not_shown, 3);
 	CHECK_EQ(d[0].max_ns, 1ULL << 50);
 	CHECK_EQ(d[0].sum_ns, 11 + (1ULL << 50));
+	d[1].max_ns = 7;
+	dualpi2_delay_merge(&d[0], &d[1]);
+	CHECK_EQ(d[0].max_ns, 1ULL << 50);
 }
