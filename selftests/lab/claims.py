@@ -164,7 +164,7 @@ def figures_wanted(claims, planned):
 
 
 def figure_rows(claims, planned, cells):
-    """Rows of figures.csv: what the claims need of each finished run; the value is None where a run has none."""
+    """Rows of the table figures: what the claims need of each finished run; the value is None where a run has none."""
     wanted = figures_wanted(claims, planned)
     for cell in cells:
         key = (cell.experiment, cell.case, cell.aqm, cell.sender)
@@ -177,7 +177,7 @@ def figure_rows(claims, planned, cells):
 
 
 def by_cell(rows):
-    """{cell: {figure: {seed: value}}} of rows of figures.csv, numbers or text; value None: the run has none."""
+    """{cell: {figure: {seed: value}}} of rows of the table figures, numbers or text; value None: the run has none."""
     found = {}
     for row in rows:
         value = None if row["value"] in ("", None) else float(row["value"])

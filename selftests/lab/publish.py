@@ -8,6 +8,7 @@ those, so that anyone who has the repository can check that they say what the ta
 import csv
 import fnmatch
 import io
+import itertools
 import os
 import shutil
 
@@ -78,7 +79,7 @@ def counters(before, after, name=""):
 
 
 def cell_rows(result, sender):
-    """Rows of cells.csv of one run: "all", then its groups."""
+    """Rows of cells of one run: "all", then its groups."""
     job, meta = result.job, result.meta
     key = {k: job[k] for k in ("experiment", "case", "aqm", "seed")} | {"sender": sender}
     made = meta["made_of"]
@@ -97,7 +98,7 @@ def cell_rows(result, sender):
 
 
 def series_rows(result, sender):
-    """Rows of series.csv of one run: rate and delay of each group over time, in at most SERIES_POINTS equal steps."""
+    """Rows of series of one run: rate and delay of each group over time, in at most SERIES_POINTS equal steps."""
     job = result.job
     key = {k: job[k] for k in ("experiment", "case", "aqm", "seed")} | {"sender": sender}
     for group in (g["name"] for g in job["groups"]):
@@ -179,14 +180,18 @@ def collect(results_dir, directory, replace=False):
     if mixed := builds(tables[published.CELLS]):
         raise store.StoreError(f"{results_dir} has runs of more than one build: {'; '.join(mixed)}")
     for name, rows in tables.items():
-        with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
-            file.write(csv_of(COLUMNS[name], rows))
+        path = os.path.join(directory, name)
+        shutil.rmtree(path, ignore_errors=True)
+        os.makedirs(path)
+        for experiment, mine in itertools.groupby(rows, lambda row: row["experiment"]):
+            with open(os.path.join(path, f"{experiment}.csv"), "w", encoding="utf-8") as file:
+                file.write(csv_of(COLUMNS[name], mine))
     store.write_json(os.path.join(directory, "manifest.json"),
                      manifest(plan, kept, bench | there.bench, tables[published.CELLS]))
 
 
 def builds(rows):
-    """Of what the rows of cells.csv were made with more than one, as "dualpi2: 0123, 4567"; empty if all alike."""
+    """Of what the rows of cells were made with more than one, as "dualpi2: 0123, 4567"; empty if all alike."""
     found = {}
     for row in rows:
         if row["group"] != "all":
@@ -220,7 +225,7 @@ class Evaluation:
         self.planned = {store.label(p.job): p for p in self.plan.planned}
 
     def command(self, row):
-        """The command that repeats the run of a row of cells.csv."""
+        """The command that repeats the run of a row of cells."""
         run = self.planned[published.label(row)]
         return runs.repeating(run.job, run.options, run.keep)
 
@@ -265,7 +270,7 @@ def problems(directory=campaign.EVALUATION):
     evaluation = Evaluation(directory)
     found = [f"more than one build: {line}" for line in evaluation.mixed]
     bench = evaluation.manifest["bench"]
-    found += [f"cells.csv: a run of another {what} than manifest.json's" for what in ("method", "kernel")
+    found += [f"cells: a run of another {what} than manifest.json's" for what in ("method", "kernel")
               if {row[what] for row in evaluation.cells if row["group"] == "all"} - {bench.get(what)}]
     wanted = files(evaluation)
     there = {"README.md", "claims.csv"} | {f"{made}/{name}" for made in MADE

@@ -6,6 +6,7 @@ in parts, on several machines, as long as the build is the same.
 """
 
 import csv
+import glob
 import hashlib
 import json
 import os
@@ -13,13 +14,20 @@ import os
 import claims
 import store
 
-CELLS, SERIES, FIGURES = TABLES = ("cells.csv", "series.csv", "figures.csv")
+# Each is a directory with a file for each experiment, so that a file and its changes can be read.
+CELLS, SERIES, FIGURES = TABLES = ("cells", "series", "figures")
 
 
 def read_csv(path):
     """Rows of a CSV file as {column: text}."""
     with open(path, encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def read_table(directory):
+    """Rows of all files of a table, by experiment; none if there is no such directory."""
+    paths = sorted(glob.glob(f"{glob.escape(directory)}/*.csv"), key=lambda path: path.removesuffix(".csv"))
+    return [row for path in paths for row in read_csv(path)]
 
 
 def cell(row):
@@ -33,7 +41,7 @@ def label(row):
 
 
 def digest(job):
-    """The column "job" of cells.csv: 16 hexadecimal digits of all that a job says."""
+    """The column "job" of cells: 16 hexadecimal digits of all that a job says."""
     return hashlib.sha256(json.dumps(job, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -41,8 +49,7 @@ class Published:
     """What is in DIRECTORY, which may have no tables yet."""
 
     def __init__(self, directory):
-        self.tables = {name: read_csv(path) if os.path.exists(path := os.path.join(directory, name)) else []
-                       for name in TABLES}
+        self.tables = {name: read_table(os.path.join(directory, name)) for name in TABLES}
         path = os.path.join(directory, "manifest.json")
         self.bench = store.read_json(path)["bench"] if os.path.exists(path) else {}
         self.jobs = {label(row): row.get("job") for row in self.tables[CELLS] if row["group"] == "all"}

@@ -6,7 +6,7 @@ import textwrap
 
 MOST_LINES = 120
 WHERE = ("""\
-[The pages](html/index.html) (package dualpi2-doc) have figures and every cell; open them in a browser. `cells.csv` has
+[The pages](html/index.html) (package dualpi2-doc) have figures and every cell; open them in a browser. `cells/` has
 a row for each run and group, `claims.csv` one for each claim. How runs are made: [LAB](../docs/LAB.md).""", "")
 VERDICTS_ARE = """\
 With several seeds a claim is reproduced if the 95 % interval of the mean is inside its bound, contradicted if it is

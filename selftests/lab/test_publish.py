@@ -58,7 +58,7 @@ def read(*path):
 def publish_writes_tables_and_pages_of_them():
     made = published()
     equal(publish.problems(made), [])
-    rows = tables.read_csv(os.path.join(made, "cells.csv"))
+    rows = tables.read_csv(os.path.join(made, "cells", "fig8.csv"))
     equal([(r["sender"], r["group"]) for r in rows], [(s, g) for s in ("dctcp", "prague") for g in ("all", "A", "B")])
     one = next(r for r in rows if (r["sender"], r["group"]) == ("prague", "A"))
     equal((one["delay_mean_ms"], one["delay_p99_ms"], one["class"], one["cc"], one["rtt_ms"]),
@@ -91,6 +91,16 @@ def publish_writes_tables_and_pages_of_them():
 
 
 @test
+def tables_are_read_in_the_order_of_experiments():
+    made = directory()
+    os.mkdir(os.path.join(made, "cells"))
+    for name in ("ab", "a", "a-b"):
+        with open(os.path.join(made, "cells", f"{name}.csv"), "w", encoding="utf-8") as file:
+            file.write(f"experiment\n{name}\n")
+    equal([row["experiment"] for row in tables.read_table(os.path.join(made, "cells"))], ["a", "a-b", "ab"])
+
+
+@test
 def cells_have_the_name_of_a_variant_as_its_congestion_control():
     with Made() as made:
         made.run(scenario.Experiment("fig8", l4s_cc="prague-rtt0").jobs(["dualpi2"], "A5-B5-cubic")[0], meta={
@@ -107,7 +117,7 @@ def publish_of_two_builds_is_rejected():
     holds(refused(published, {"job": {}}), "is not as campaign.toml plans it")
     # The check finds the same in tables that somebody put together.
     made = published()
-    path = os.path.join(made, "cells.csv")
+    path = os.path.join(made, "cells", "fig8.csv")
     text = read(path).replace("cccc", "other", 1)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
@@ -127,11 +137,11 @@ def runs_are_added_to_those_of_the_same_build():
     there = tables.Published(made)
     equal(list(there.jobs), [label("dctcp", 1), label("prague", 1), label("prague", 2),
                              "fig8/A5-B5-cubic/pie/ecn-cubic/seed-1"])
-    equal(len(there.tables["cells.csv"]), 12)
+    equal(len(there.tables["cells"]), 12)
     # What is in both is of the later ones, and a cell's series is of its first seed.
     rows = tables.read_csv(os.path.join(made, "claims.csv"))
     equal([(r["sender"], r["value"], r["n"]) for r in rows], [("prague", "0.5", "2"), ("dctcp", "0.5", "1")])
-    equal({(r["sender"], r["seed"]) for r in there.tables["series.csv"]},
+    equal({(r["sender"], r["seed"]) for r in there.tables["series"]},
           {("dctcp", "1"), ("prague", "1"), ("ecn-cubic", "1")})
     # Those of another build are rejected, or replace them.
     message = refused(published, other, other, made, slice(1, 2))
