@@ -218,7 +218,7 @@ class Generator:
                 for other in self.members.get(struct, {}).get(member.text, []):
                     self.replace(member, other, "member")
             # a cast
-            is_type = self.tokens[index + 1].text in TYPES - {"struct"} if token.text == "(" else False
+            is_type = token.text == "(" and self.tokens[index + 1].text in TYPES - {"struct"}
             if is_type and self.pairs[index] == index + 2:
                 self.add(token.begin, self.tokens[index + 2].end, "", "cast")
 
@@ -331,12 +331,13 @@ class Trial:
         # By function or macro, the tests that noticed changes of it.
         self.noticed = collections.defaultdict(collections.Counter)
         self.macros = list(Generator(source).macros)
-        self.objects = {}
+        self.objects = {}    # by function, the digest of its unchanged object
         tests = work / "tests"
         (tests / "net").mkdir(parents=True)
-        self.built = {}    # by variant, objects of the tests and of all functions, each of which can be replaced
+        self.built = {}    # by variant, objects of the tests and of all functions
         for name, (speed, *flags) in VARIANTS.items():
             self.built[name] = [tests / f"{name}.o", tests / f"{name}-header.o"]
+            # GCC inlines no function that another object may replace.
             made = self.compile(source, [speed, *flags, "-fPIC", "-fsemantic-interposition"])
             if not made:
                 sys.exit("mutate.py: the header does not compile alone")
@@ -392,7 +393,7 @@ class Trial:
                              "-lm"])
         if made.returncode:
             raise RuntimeError(made.stderr)
-        # All tests take a second; first the three that noticed most changes of this function.
+        # All tests take seconds; first the three that noticed most changes of this function.
         for test in [*(name for name, _ in self.noticed[mutant.where].most_common(3)), ""]:
             try:
                 ran = self.run([at / "unit", "-x", test])
