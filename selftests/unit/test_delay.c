@@ -272,8 +272,14 @@ UNIT_TEST(delay_merge_adds_all_of_both)
 	dualpi2_delay_add(&d[1], 1ULL << 50);
 	d[0].hist->low[0] = U32_MAX;
 	d[1].not_shown = 3;
+	for (u32 i = 1; i < DUALPI2_HIST_BUCKETS; i++) {
+		d[0].hist->low[i] = i;
+		d[1].hist->high[i] = i;
+	}
 	dualpi2_delay_merge(&d[0], &d[1]);
 	CHECK_EQ(dualpi2_delay_bucket(&d[0], 0), 1ULL << 32);
+	for (u32 i = 1; i < DUALPI2_HIST_BUCKETS; i++)
+		CHECK_EQ(dualpi2_delay_bucket(&d[0], i), (u64)i << 32 | i);
 	CHECK_EQ(d[0].beyond, 1);
 	CHECK_EQ(d[0].not_shown, 3);
 	CHECK_EQ(d[0].max_ns, 1ULL << 50);
@@ -281,4 +287,6 @@ UNIT_TEST(delay_merge_adds_all_of_both)
 	d[1].max_ns = 7;
 	dualpi2_delay_merge(&d[0], &d[1]);
 	CHECK_EQ(d[0].max_ns, 1ULL << 50);
+	CHECK_EQ(d[0].beyond, 2);
+	CHECK_EQ(d[0].not_shown, 6);
 }

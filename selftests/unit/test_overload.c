@@ -337,6 +337,7 @@ UNIT_TEST(overload_begins_with_a_delay_of_128_or_256_packets_only)
 		overload_update(&p, &v, 0, now);
 		CHECK_NEAR(v.base_q32, p.enter_q32 - 11540474ULL * 15 * MS / (1 << 24), 3);
 		v.base_q32 = p.enter_q32 - 1;
+		CHECK(dualpi2_overload_may_begin(&v, row->delay_ns + 1, now), "not above");
 		overload_update(&p, &v, row->delay_ns, now + 16 * MS);
 		CHECK(v.overload && v.base_q32 >= p.enter_q32, "at %llu bit/s",
 		      (ull)row->bit_per_s);
@@ -438,6 +439,41 @@ UNIT_TEST(overload_that_was_recent_begins_at_any_delay)
 		CHECK(dualpi2_overload_may_begin(&v, 0, end + SEC), "after reset");
 		CHECK(!dualpi2_overload_may_begin(&v, 0, end + 11 * SEC), "later");
 	}
+}
+
+/* What is found out later: p' was below the threshold before it was above. */
+UNIT_TEST(overload_that_ends_before_its_begin_has_no_length)
+{
+	struct dualpi2_config cfg = unit_config();
+	struct dualpi2_params p;
+	struct dualpi2_vars v;
+
+	overload_link(&cfg, &p, &v, 64000);
+	dualpi2_overload_update(&p, &v, true, 0, SEC);
+	dualpi2_overload_update(&p, &v, false, SEC - 1, 2 * SEC);
+	CHECK(!v.overload, "in overload");
+	CHECK_EQ(v.overload_count, 1);
+	CHECK_EQ(v.overload_last_ns, 0);
+	CHECK_EQ(v.overload_total_ns, 0);
+	/* but it was one */
+	CHECK(dualpi2_overload_may_begin(&v, 0, 11 * SEC - 1), "less than 10 s later");
+	CHECK(!dualpi2_overload_may_begin(&v, 0, 11 * SEC), "10 s later");
+}
+
+/* p_Cmax that was given is meant to be enforced at any delay; no other option is. */
+UNIT_TEST(overload_with_p_cmax_begins_at_any_delay)
+{
+	struct dualpi2_config cfg = UNIT_CONFIG(cfg.p_cmax_pct = 25);
+	struct dualpi2_params p;
+	struct dualpi2_vars v;
+
+	overload_link(&cfg, &p, &v, 64000);
+	CHECK_EQ(v.packet_ns, 0);
+	cfg.p_cmax_pct = 0;
+	cfg.signal = DUALPI2_SIGNAL_RANDOM;
+	cfg.drop_early = true;
+	overload_link(&cfg, &p, &v, 64000);
+	CHECK_EQ(v.packet_ns, 189250000);
 }
 
 /* What is under way goes on at any delay, and ends as ever. */

@@ -106,6 +106,15 @@ UNIT_TEST(params_flags_follow_configuration)
 	cfg.drop_overload = false;
 	p = unit_params(&cfg);
 	CHECK(!p.random && !p.drop_overload, "random or drop_overload");
+	/* p_Cmax alone decides whether overload begins at any delay. */
+	cfg.framing = DUALPI2_FRAMING_ATM;
+	cfg.signal = DUALPI2_SIGNAL_RANDOM;
+	cfg.qprotect = DUALPI2_QPROTECT_TUPLE;
+	p = unit_params(&cfg);
+	CHECK(!p.overload_at_once, "overload_at_once");
+	cfg.p_cmax_pct = 25;
+	p = unit_params(&cfg);
+	CHECK(p.overload_at_once, "not overload_at_once");
 }
 
 UNIT_TEST(params_any_configuration_converts_each_knob_alone)
@@ -265,6 +274,7 @@ UNIT_TEST(ramp_step_in_packets_ignores_delay)
 
 		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, UINT64_MAX, pkts), 0);
 		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 0, pkts), 0);
+		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 0, pkts - 1), 0);
 		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, 0, pkts + 1), ONE);
 		CHECK_EQ(dualpi2_native_q32(&p, &p.ramp, UINT64_MAX, U32_MAX), ONE);
 	}

@@ -14,6 +14,9 @@ UNIT_TEST(qprotect_defaults_are_those_of_rfc_9957)
 	CHECK_EQ(q.qp.wait_ns, QP_WAIT);
 	CHECK_EQ(q.qp.ns_per_byte_q20, 2000000000);	/* 10^9 / 2^19 ns per byte */
 	CHECK_EQ(q.qp.has_ramp, false);
+	CHECK_EQ(DUALPI2_QPROTECT_BUCKETS, 32 + 1);
+	CHECK_EQ(DUALPI2_QPROTECT_ARMED_NS, 5 * SEC);	/* as long as any score */
+	CHECK_EQ(DUALPI2_QPROTECT_WORDS, 4 + 4 + 2);	/* addresses of IPv6, ports, protocol */
 }
 
 UNIT_TEST(qprotect_critical_delay_is_longer_by_1_ms_or_three_packets)
@@ -409,6 +412,7 @@ UNIT_TEST(qprotect_spares_the_l4s_queue_in_overload)
 	struct dualpi2_packet pkt = {
 		.profile = DUALPI2_L_SCALABLE, .may_drop = true, .l_pkts = 3, .shared = true,
 	};
+	u64 marks = 0;
 
 	overload_at(&p, &v, ONE, SEC);
 	CHECK_EQ(dualpi2_verdict(&p, &v, &pkt), DUALPI2_DROP_OVERLOAD);
@@ -424,4 +428,9 @@ UNIT_TEST(qprotect_spares_the_l4s_queue_in_overload)
 		pkt.shared = n < 10;
 		CHECK_EQ(dualpi2_verdict(&p, &v, &pkt), DUALPI2_PASS);
 	}
+	/* ECT(0) is marked by it, as without overload. */
+	pkt.profile = DUALPI2_L_MARK;
+	for (int n = 0; n < 20; n++)
+		marks += dualpi2_verdict(&p, &v, &pkt) == DUALPI2_MARK_CLASSIC;
+	CHECK_NEAR(marks, 5, 1);
 }

@@ -124,6 +124,10 @@ UNIT_TEST(report_time_without_follows_a_shorter_period)
 	overload_at(&p, &v, ONE, 21 * SEC + 1);
 	dualpi2_report_change(&p, &lazy, &v, 21 * SEC + 1);
 	overload_reports(&lazy, &v, 22 * SEC, DUALPI2_REPORT_BEGIN, 21 * SEC + 1, SEC - 1, 1);
+	/* nor does a change take a report that is due */
+	overload_from_to(&lazy, &v, 22 * SEC, 23 * SEC);
+	dualpi2_report_change(&lazy, &p, &v, 5000 * SEC);
+	overload_reports(&p, &v, 5000 * SEC, DUALPI2_REPORT_END, 21 * SEC + 1, 2 * SEC - 1, 1);
 }
 
 /* Right after boot as well; and then, though reports are an hour apart, each second. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* dualpi2_verdict_fast(), the verdict of the fast path on a loaded link. */
+/* dualpi2_verdict_fast(), the verdict of the fast path on a loaded link; and rare verdicts. */
 
 #include "verdict_test.h"
 
@@ -31,4 +31,73 @@ UNIT_TEST(verdict_fast_decides_all_but_drops)
 		CHECK_EQ(decided, 10000 - drops);
 		CHECK(drops + marks > 90, "%u drops, %u marks", drops, marks);
 	}
+}
+
+/* A short Classic backlog, random bits that are 0, random signals, and a high p_Cmax. */
+UNIT_TEST(verdict_fast_decides_rare_cases)
+{
+	struct dualpi2_params p = unit_params_k(2);
+	struct dualpi2_vars v = unit_vars(&p);
+	struct dualpi2_packet pkt = { .profile = DUALPI2_C_MARK, .low = true };
+
+	v.base_q32 = ONE / 10;
+	dualpi2_vars_derive(&p, &v, 0);
+	CHECK_EQ(dualpi2_verdict_fast(&p, &v, DUALPI2_QUEUE_C, &pkt), DUALPI2_PASS);
+	pkt = (struct dualpi2_packet) {
+		.profile = DUALPI2_L_SCALABLE, .native_ok = true, .l_pkts = 2, .delay_ns = 10 * MS,
+	};
+	CHECK_EQ(dualpi2_verdict_fast(&p, &v, DUALPI2_QUEUE_L, &pkt), DUALPI2_MARK_NATIVE);
+	/* Random signals are decided only where there are none. */
+	p = UNIT_PARAMS(cfg.signal = DUALPI2_SIGNAL_RANDOM);
+	v = unit_vars(&p);
+	pkt.delay_ns = 0;
+	CHECK_EQ(dualpi2_verdict_fast(&p, &v, DUALPI2_QUEUE_L, &pkt), DUALPI2_PASS);
+	pkt.delay_ns = 10 * MS;
+	CHECK_EQ(dualpi2_verdict_fast(&p, &v, DUALPI2_QUEUE_L, &pkt), DUALPI2_UNDECIDED);
+	/* p_CL is 1 before overload. */
+	p = UNIT_PARAMS(cfg.coupling = 4, cfg.p_cmax_pct = 25);
+	v = unit_vars(&p);
+	v.base_q32 = ONE / 10 * 4;
+	dualpi2_vars_derive(&p, &v, 0);
+	CHECK_EQ(v.coupled_q32, ONE);
+	pkt = (struct dualpi2_packet) { .profile = DUALPI2_C_DROP, .may_drop = true };
+	CHECK_EQ(dualpi2_verdict_fast(&p, &v, DUALPI2_QUEUE_C, &pkt), DUALPI2_PASS);
+}
+
+/* p'^2 is 0 below 2^-16, p_CL is not. */
+UNIT_TEST(verdict_of_a_small_p_prime_marks_scalable_packets)
+{
+	struct dualpi2_params p = unit_params_k(255);
+	struct dualpi2_vars v = unit_vars(&p);
+	struct dualpi2_packet pkt = { .profile = DUALPI2_C_SCALABLE };
+	u64 marks = 0;
+
+	v.base_q32 = 0xffff;
+	dualpi2_vars_derive(&p, &v, 0);
+	v.due_ns = 0;		/* any time */
+	CHECK_EQ(v.classic_q32, 0);
+	for (int n = 0; n < 10000; n++)
+		marks += dualpi2_verdict(&p, &v, &pkt) == DUALPI2_MARK_COUPLED;
+	CHECK_NEAR(marks, 39, 2);
+}
+
+/* What overload drops changes the account of its queue alone. */
+UNIT_TEST(verdict_overload_drops_have_one_account_in_each_queue)
+{
+	struct dualpi2_params p = unit_params_k(2);
+	struct dualpi2_vars v = unit_vars(&p), want;
+	struct dualpi2_packet pkt = { .profile = DUALPI2_C_DROP, .may_drop = true, .l_pkts = 2 };
+
+	v.base_q32 = ONE / 10 * 6;
+	dualpi2_vars_derive(&p, &v, 0);
+	want = v;
+	for (int n = 0; n < 10; n++)
+		dualpi2_verdict(&p, &v, &pkt);
+	want.c_signal = v.c_signal;
+	CHECK(!memcmp(&v, &want, sizeof(v)), "the Classic queue");
+	pkt.profile = DUALPI2_L_UNMARKED;
+	for (int n = 0; n < 10; n++)
+		dualpi2_verdict(&p, &v, &pkt);
+	want.l_drop = v.l_drop;
+	CHECK(!memcmp(&v, &want, sizeof(v)), "the L4S queue");
 }
