@@ -39,21 +39,24 @@ UNIT_TEST(verdict_fast_decides_rare_cases)
 	struct dualpi2_params p = unit_params_k(2);
 	struct dualpi2_vars v = unit_vars(&p);
 	struct dualpi2_packet pkt = { .profile = DUALPI2_C_MARK, .low = true };
+	unsigned int decided = 0;
 
 	v.base_q32 = ONE / 10;
 	dualpi2_vars_derive(&p, &v, 0);
-	CHECK_EQ(dualpi2_verdict_fast(&p, &v, DUALPI2_QUEUE_C, &pkt), DUALPI2_PASS);
+	CHECK_EQ(verdict_both(&p, &v, &pkt, &decided), DUALPI2_PASS);
 	pkt = (struct dualpi2_packet) {
 		.profile = DUALPI2_L_SCALABLE, .native_ok = true, .l_pkts = 2, .delay_ns = 10 * MS,
 	};
-	CHECK_EQ(dualpi2_verdict_fast(&p, &v, DUALPI2_QUEUE_L, &pkt), DUALPI2_MARK_NATIVE);
+	CHECK_EQ(verdict_both(&p, &v, &pkt, &decided), DUALPI2_MARK_NATIVE);
 	/* Random signals are decided only where there are none. */
 	p = UNIT_PARAMS(cfg.signal = DUALPI2_SIGNAL_RANDOM);
 	v = unit_vars(&p);
 	pkt.delay_ns = 0;
-	CHECK_EQ(dualpi2_verdict_fast(&p, &v, DUALPI2_QUEUE_L, &pkt), DUALPI2_PASS);
+	CHECK_EQ(verdict_both(&p, &v, &pkt, &decided), DUALPI2_PASS);
 	pkt.delay_ns = 10 * MS;
-	CHECK_EQ(dualpi2_verdict_fast(&p, &v, DUALPI2_QUEUE_L, &pkt), DUALPI2_UNDECIDED);
+	CHECK_EQ(decided, 3);
+	CHECK_EQ(verdict_both(&p, &v, &pkt, &decided), DUALPI2_MARK_NATIVE);
+	CHECK_EQ(decided, 3);
 	/* p_CL is 1 before overload. */
 	p = UNIT_PARAMS(cfg.coupling = 4, cfg.p_cmax_pct = 25);
 	v = unit_vars(&p);
@@ -61,7 +64,8 @@ UNIT_TEST(verdict_fast_decides_rare_cases)
 	dualpi2_vars_derive(&p, &v, 0);
 	CHECK_EQ(v.coupled_q32, ONE);
 	pkt = (struct dualpi2_packet) { .profile = DUALPI2_C_DROP, .may_drop = true };
-	CHECK_EQ(dualpi2_verdict_fast(&p, &v, DUALPI2_QUEUE_C, &pkt), DUALPI2_PASS);
+	CHECK_EQ(verdict_both(&p, &v, &pkt, &decided), DUALPI2_PASS);
+	CHECK_EQ(decided, 4);
 }
 
 /* p'^2 is 0 below 2^-16, p_CL is not. */
