@@ -283,6 +283,27 @@ UNIT_TEST(overload_reset_adds_to_what_was_before)
 	CHECK_EQ(v.overload_below_ns, 0);
 }
 
+/* What overload drops changes the account of its queue alone. */
+UNIT_TEST(verdict_overload_drops_have_one_account_in_each_queue)
+{
+	struct dualpi2_params p = unit_params_k(2);
+	struct dualpi2_vars v = unit_vars(&p), want;
+	struct dualpi2_packet pkt = { .profile = DUALPI2_C_DROP, .may_drop = true, .l_pkts = 2 };
+
+	v.base_q32 = ONE / 10 * 6;
+	dualpi2_vars_derive(&p, &v, 0);
+	want = v;
+	for (int n = 0; n < 10; n++)
+		dualpi2_verdict(&p, &v, &pkt);
+	want.c_signal = v.c_signal;
+	CHECK(!memcmp(&v, &want, sizeof(v)), "the Classic queue");
+	pkt.profile = DUALPI2_L_UNMARKED;
+	for (int n = 0; n < 10; n++)
+		dualpi2_verdict(&p, &v, &pkt);
+	want.l_drop = v.l_drop;
+	CHECK(!memcmp(&v, &want, sizeof(v)), "the L4S queue");
+}
+
 /* ---- where overload may begin ---- */
 
 /* A link of a rate, p' of the last update, and a delay then. */

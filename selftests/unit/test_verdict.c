@@ -568,3 +568,20 @@ UNIT_TEST(verdict_exempt_packets_leave_no_debt)
 		CHECK_EQ(dualpi2_verdict(&p, &v, &pkt), DUALPI2_PASS);
 	}
 }
+
+/* p'^2 is 0 below 2^-16, p_CL is not. */
+UNIT_TEST(verdict_of_a_small_p_prime_marks_scalable_packets)
+{
+	struct dualpi2_params p = unit_params_k(255);
+	struct dualpi2_vars v = unit_vars(&p);
+	struct dualpi2_packet pkt = { .profile = DUALPI2_C_SCALABLE };
+	u64 marks = 0;
+
+	v.base_q32 = 0xffff;
+	dualpi2_vars_derive(&p, &v, 0);
+	v.due_ns = 0;		/* any time */
+	CHECK_EQ(v.classic_q32, 0);
+	for (int n = 0; n < 10000; n++)
+		marks += dualpi2_verdict(&p, &v, &pkt) == DUALPI2_MARK_COUPLED;
+	CHECK_NEAR(marks, 39, 2);
+}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* dualpi2_verdict_fast(), the verdict of the fast path on a loaded link; and rare verdicts. */
+/* dualpi2_verdict_fast(), the verdict of the fast path on a loaded link. */
 
 #include "verdict_test.h"
 
@@ -66,42 +66,4 @@ UNIT_TEST(verdict_fast_decides_rare_cases)
 	pkt = (struct dualpi2_packet) { .profile = DUALPI2_C_DROP, .may_drop = true };
 	CHECK_EQ(verdict_both(&p, &v, &pkt, &decided), DUALPI2_PASS);
 	CHECK_EQ(decided, 4);
-}
-
-/* p'^2 is 0 below 2^-16, p_CL is not. */
-UNIT_TEST(verdict_of_a_small_p_prime_marks_scalable_packets)
-{
-	struct dualpi2_params p = unit_params_k(255);
-	struct dualpi2_vars v = unit_vars(&p);
-	struct dualpi2_packet pkt = { .profile = DUALPI2_C_SCALABLE };
-	u64 marks = 0;
-
-	v.base_q32 = 0xffff;
-	dualpi2_vars_derive(&p, &v, 0);
-	v.due_ns = 0;		/* any time */
-	CHECK_EQ(v.classic_q32, 0);
-	for (int n = 0; n < 10000; n++)
-		marks += dualpi2_verdict(&p, &v, &pkt) == DUALPI2_MARK_COUPLED;
-	CHECK_NEAR(marks, 39, 2);
-}
-
-/* What overload drops changes the account of its queue alone. */
-UNIT_TEST(verdict_overload_drops_have_one_account_in_each_queue)
-{
-	struct dualpi2_params p = unit_params_k(2);
-	struct dualpi2_vars v = unit_vars(&p), want;
-	struct dualpi2_packet pkt = { .profile = DUALPI2_C_DROP, .may_drop = true, .l_pkts = 2 };
-
-	v.base_q32 = ONE / 10 * 6;
-	dualpi2_vars_derive(&p, &v, 0);
-	want = v;
-	for (int n = 0; n < 10; n++)
-		dualpi2_verdict(&p, &v, &pkt);
-	want.c_signal = v.c_signal;
-	CHECK(!memcmp(&v, &want, sizeof(v)), "the Classic queue");
-	pkt.profile = DUALPI2_L_UNMARKED;
-	for (int n = 0; n < 10; n++)
-		dualpi2_verdict(&p, &v, &pkt);
-	want.l_drop = v.l_drop;
-	CHECK(!memcmp(&v, &want, sizeof(v)), "the L4S queue");
 }
