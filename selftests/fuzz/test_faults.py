@@ -2,25 +2,20 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check kernel=debug kmemleak
 """
-test_faults.py - every allocation fails once, and every packet buffer moves.
+test_faults.py - every allocation fails once.
 
 For each operation the first call of the kernel that can fail does so, then the second, and so on until the
 operation has no more of them (/proc/thread-self/fail-nth). Each time the operation succeeds, or it returns an
 error and leaves everything as it was; lost packets are counted; afterwards the same operation works. A
 half-made qdisc would show as one that cannot be added, deleted or unloaded.
 
-With fail_skb_realloc (6.13) the packet tests run again, and the kernel moves a packet's buffer wherever it may:
-a pointer into it that is kept too long is then a use after free, which KASAN reports.
-
 It needs a kernel with fault injection, which no distribution ships: scripts/debug-kernel.sh. kmemleak finds
 leaks: the machine reads it after each program (scripts/vm/init.sh).
 """
 import contextlib
 import os
-import re
 import socket
 import struct
-import subprocess
 import sys
 import time
 
@@ -45,6 +40,11 @@ MARKING = {"step_thresh_pkts": 1}
 def write(path, text):
     with open(path, "w", encoding="ascii") as file:
         file.write(str(text))
+
+
+def read(path):
+    with open(path, encoding="ascii") as file:
+        return file.read()
 
 
 def arm():
@@ -411,52 +411,77 @@ def gso_packet_with_each_allocation_failing_once_is_sent_or_counted():
 
 
 @contextlib.contextmanager
-def no_memory_in(function):
-    """Every allocation fails that FUNCTION of the kernel makes, in whatever context."""
+def no_memory_in(place):
+    """Every allocation fails in PLACE, a function of the kernel or a "[module]" with all that it calls, in whatever
+    context. Yields a function that tells how many have.
+    """
     with open("/proc/kallsyms", encoding="ascii") as file:
-        symbols = sorted((int(line.split()[0], 16), line.split()[2]) for line in file)
-    place = next(n for n, (_, name) in enumerate(symbols) if name == function)
-    end = next(address for address, _ in symbols[place:] if address > symbols[place][0])
-    knobs = {"require-start": hex(symbols[place][0]), "require-end": hex(end), "stacktrace-depth": 30, "times": -1,
+        code = sorted((int(word[0], 16), word[2:]) for word in map(str.split, file) if word[1] in "tT")
+    inside = [address for address, names in code if place in names]
+    end = min(address for address, _ in [*code, (2**64 - 1, "")] if address > inside[-1])
+    knobs = {"require-start": hex(inside[0]), "require-end": hex(end), "stacktrace-depth": 30, "times": MANY,
              "interval": 1, "task-filter": "N", "probability": 100}
     for knob, value in knobs.items():
         write(f"{DEBUG}/failslab/{knob}", value)
     try:
-        yield
+        yield lambda: MANY - int(read(f"{DEBUG}/failslab/times"))
     finally:
         write(f"{DEBUG}/failslab/probability", 0)
         write(f"{DEBUG}/failslab/require-start", 0)
         write(f"{DEBUG}/failslab/require-end", hex(2**64 - 1))
 
 
+class Clones:
+    """An htb class with dualpi2, to which each packet comes after it was mirrored, so that its header is shared."""
+
+    def __init__(self, bed, **knobs):
+        self.bed = bed
+        expect_equal(bed.ask(bed.message(lib.RTM_NEWQDISC, CREATE, "1:10", "10:", pack(**knobs))), 0, "add")
+        lib.tc("qdisc add dev d1 root netem delay 100s limit 100000", bed.netns)
+        lib.tc("filter add dev d0 parent 1: matchall classid 1:10 action mirred egress mirror dev d1", bed.netns)
+        self.udp = Load(bed).udp
+        self.udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ECT1)
+
+    def burst(self, failures=lambda: 0):
+        """Send 40 packets; how many were marked, how many not for want of memory, and by how much failures() grew."""
+        before = lib.stats(self.bed.netns, "d0")
+        failed = failures()
+        for _ in range(40):
+            self.udp.send(bytes(500))
+        time.sleep(1)
+        failed = failures() - failed
+        st = lib.stats(self.bed.netns, "d0")
+        lib.check_identities(st)
+        expect_equal((st["qlen"], st["packets"] - before["packets"]), (0, 40), "left, sent")
+        return st["ecn_mark"] - before["ecn_mark"], st["mark_failed"] - before["mark_failed"], failed
+
+
 @test("failslab", "clone isolation")
 def mark_of_a_clone_without_memory_for_its_header_leaves_it_unmarked_and_counted():
-    """A filter mirrors each packet, so that its header is shared and must be copied to be marked. Where there
-    is no memory for that, the packet leaves unmarked, and mark_failed counts it.
-    """
+    """The header must be copied to be marked. Where there is no memory for that, the packet leaves unmarked."""
     arm()
     with Bed(*HTB) as bed:
-        expect_equal(bed.ask(bed.message(lib.RTM_NEWQDISC, CREATE, "1:10", "10:", pack(**MARKING))), 0, "add")
-        lib.tc("qdisc add dev d1 root netem delay 100s limit 100000", bed.netns)
-        lib.tc("filter add dev d0 parent 10: matchall action mirred egress mirror dev d1", bed.netns)
-        load = Load(bed)
-        load.udp.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, ECT1)
-
-        def burst():
-            before = lib.stats(bed.netns, "d0")
-            for _ in range(40):
-                load.udp.send(bytes(500))
-            time.sleep(1)
-            st = lib.stats(bed.netns, "d0")
-            lib.check_identities(st)
-            expect_equal((st["qlen"], st["packets"] - before["packets"]), (0, 40), "left, sent")
-            return st["ecn_mark"] - before["ecn_mark"], st["mark_failed"] - before["mark_failed"]
-
-        marked, failed = burst()
+        clones = Clones(bed, **MARKING)
+        marked, failed, _ = clones.burst()
         expect(marked > 30 and not failed, f"with memory: {marked} marked, {failed} not")
-        with no_memory_in("skb_ensure_writable"):
-            expect_equal(burst(), (0, marked), "marked, not marked for want of memory")
-        expect_equal(burst(), (marked, 0), "marked, not marked afterwards")
+        with no_memory_in("skb_ensure_writable") as failures:
+            expect_equal(clones.burst(failures), (0, marked, marked), "marked, not for want of memory, copies tried")
+        expect_equal(clones.burst(), (marked, 0, 0), "marked, not marked afterwards")
+
+
+@test("failslab", "C22")
+def clones_that_are_not_marked_are_not_copied():
+    """What would copy a header finds no memory, which is counted. An instance asks for some at its first packet."""
+    arm()
+    with Bed(*HTB) as bed:
+        clones = Clones(bed, step_thresh_us=4000000, target=4000000)
+        clones.burst()
+        with no_memory_in("[sch_dualpi2]") as failures:
+            expect_equal(clones.burst(failures), (0, 0, 0), "marked, not for want of memory, copies tried")
+            expect_equal(bed.ask(bed.message(lib.RTM_NEWQDISC, 0, "1:10", "10:", pack(**MARKING))), 0, "change")
+            marked, failed, tried = clones.burst(failures)
+        expect(failed > 30, f"{failed} packets were to be marked")
+        expect_equal((marked, tried), (0, failed), "marked, copies tried")
 
 
 @test("failslab", "histogram")
@@ -528,57 +553,6 @@ def queue_protection_without_memory_redirects_nothing_and_tries_again():
             expect(found["alloc-failed"] >= 2 and not found["buckets"], f"without memory: {found}")
         congest()
         expect(protection()["buckets"], "no buckets with memory")
-
-
-# Buffers that move
-
-@contextlib.contextmanager
-def buffers_move():
-    """Each call after which a packet's data may be elsewhere moves it."""
-    knobs = f"{DEBUG}/fail_skb_realloc"
-    if not os.path.isdir(knobs):
-        raise lib.Skip("the kernel has no fail_skb_realloc (6.13)")
-    write(f"{knobs}/verbose", 0)
-    write(f"{knobs}/times", -1)
-    write(f"{knobs}/interval", 1)
-    write(f"{knobs}/probability", 100)
-    try:
-        yield
-    finally:
-        write(f"{knobs}/probability", 0)
-
-
-def passes_with_moving_buffers(program, *args):
-    with buffers_move():
-        # Their maps are those of their own runs.
-        environment = {k: v for k, v in os.environ.items() if k != "DUALPI2_MAPS"} | {"DUALPI2_BUFFERS_MOVE": "1"}
-        done = subprocess.run([sys.executable, os.path.join(NET, program), *args], capture_output=True, text=True,
-                              check=False, env=environment)
-    failed = re.findall(r"^not ok.*$", done.stdout, re.M)
-    passed = len(re.findall(r"^ok (?!.* # SKIP)", done.stdout, re.M))
-    lib.note(f"{passed} passed with moving buffers")
-    expect(not failed and not done.returncode and passed, f"{failed or done.stderr[-1000:]}")
-
-
-@test("fail_skb_realloc")
-def packets_with_buffers_that_move_byte_exact():
-    passes_with_moving_buffers("test_packets.py")
-
-
-@test("fail_skb_realloc")
-def hostile_packets_with_buffers_that_move_byte_exact():
-    for program in ("test_gso.py", "test_tunnels.py", "test_pages.py", "test_stack.py"):
-        passes_with_moving_buffers(program)
-
-
-@test("fail_skb_realloc")
-def accounts_of_gso_with_buffers_that_move_agree():
-    passes_with_moving_buffers("test_accounts.py", "-k", "gso", "-k", "requeue")
-
-
-@test("fail_skb_realloc")
-def classification_with_buffers_that_move_is_the_same():
-    passes_with_moving_buffers("test_aqm_classify.py")
 
 
 if __name__ == "__main__":
