@@ -18,19 +18,32 @@ trap '"$ip" link del "$dev" 2>/dev/null || true' EXIT
 presets="conservative ipoa-vcmux ipoa-llcsnap bridged-vcmux bridged-llcsnap pppoa-vcmux pppoa-llc \
 pppoe-vcmux pppoe-llcsnap pppoe-ptm bridged-ptm docsis ethernet"
 
-link_of() { # QDISC WORDS...: framing, overhead and MPU that it shows; cake leaves out an MPU of 0
-	"$tc" qdisc replace dev "$dev" root handle 1: "$@" || return
-	"$tc" qdisc show dev "$dev" | awk '
+settings() {
+	for preset in $presets; do
+		for more in "" "ether-vlan" "ether-vlan ether-vlan" "overhead 7" "overhead -7" "mpu 9" "atm" "ptm"; do
+			echo "$preset $more"
+		done
+	done
+}
+links_of() { # QDISC: settings, and the framing, overhead and MPU that it shows; cake leaves out an MPU of 0
+	{
+		settings
+		echo
+		settings | while read -r words; do
+			printf 'qdisc %s\n' "add dev $dev root handle 1: $1 bandwidth 40mbit $words" "show dev $dev" "del dev $dev root"
+		done | "$tc" -batch -
+	} | awk '
+		!NF { shown = 1; next }
+		!shown { words[++settings] = $0; next }
 		{
-			mpu = 0
+			mpu = 0; overhead = framing = ""
 			for (i = 1; i <= NF; i++) {
 				if ($i == "overhead") overhead = $(i + 1)
 				if ($i == "mpu") mpu = $(i + 1)
 				if ($i ~ /^(noatm|atm|ptm|raw)$/) framing = framing $i
 			}
-			print framing, "overhead", overhead, "mpu", mpu
+			print words[++qdiscs] ": " framing, "overhead", overhead, "mpu", mpu
 		}'
-	"$tc" qdisc del dev "$dev" root
 }
 
 # The list covers these presets only: cake may have more; the plugin's are in its usage.
@@ -45,23 +58,13 @@ for word in $ours; do
 	esac
 done
 
-compared=0
-for preset in $presets; do
-	for words in "$preset" "$preset ether-vlan" "$preset ether-vlan ether-vlan" \
-		"$preset overhead 7" "$preset overhead -7" "$preset mpu 9" "$preset atm" "$preset ptm"; do
-		# shellcheck disable=SC2086 # they are words
-		cake=$(link_of cake bandwidth 40mbit $words)
-		# shellcheck disable=SC2086
-		dualpi2=$(link_of dualpi2 bandwidth 40mbit $words)
-		if [ "$cake" != "$dualpi2" ]; then
-			echo "presets_as_cake.sh: $words: cake has $cake, dualpi2 has $dualpi2" >&2
-			exit 1
-		fi
-		case $cake in
-		*overhead\ [0-9-]*\ mpu\ [0-9]*) compared=$((compared + 1)) ;;
-		esac
-	done
-done
+cake=$(links_of cake)
+dualpi2=$(links_of dualpi2)
+if [ "$cake" != "$dualpi2" ]; then
+	printf 'presets_as_cake.sh: cake has\n%s\nand dualpi2 has\n%s\n' "$cake" "$dualpi2" >&2
+	exit 1
+fi
+compared=$(echo "$cake" | grep -c ': .* overhead [0-9-]* mpu [0-9]*$')
 [ "$compared" -eq 104 ] || {
 	echo "presets_as_cake.sh: $compared of 104 were compared" >&2
 	exit 1
