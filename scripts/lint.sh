@@ -154,8 +154,9 @@ checkpatch_of() { # IGNORED FILE...
 		--no-summary --ignore "$ignore" --file "${@/#/$DUALPI2_ROOT/}" 2>&1) |
 		grep -E ':[0-9]+: (ERROR|WARNING|CHECK)|[Ee]rror|cannot|locate' | sed "s,$DUALPI2_ROOT/,,"
 }
+kernels=CAMELCASE,BIT_MACRO,MACRO_ARG_REUSE,MACRO_ARG_PRECEDENCE,EMBEDDED_FILENAME,ALLOC_WITH_SIZEOF
 checkpatch() {
-	local kernels=CAMELCASE,BIT_MACRO,MACRO_ARG_REUSE,MACRO_ARG_PRECEDENCE,EMBEDDED_FILENAME,ALLOC_WITH_SIZEOF list
+	local list
 	mapfile -t list < <(files sch_dualpi2.c 'include/net/*.h' 'include/qdisc/*.h' 'include/compat/*.h' 'iproute2-patch/tc/*.[ch]' \
 		'extra/*/sch_*.c' 'extra/*/tcp_*.c' 'extra/*/q_*.c' 'extra/*/*.h' ':!extra/*_uapi.h' ':!extra/*/unit/*' ':!*/dualpi2_options.h' ':!*/tc/q_dualpi2.c' ':!*/tc/q_dualpi2_options.h')
 	checkpatch_of "$kernels" "${list[@]}"
@@ -165,6 +166,9 @@ checkpatch() {
 	# __printf() is the kernel's.
 	mapfile -t list < <(files '*/dualpi2_options.h' iproute2-patch/tc/q_dualpi2.c iproute2-patch/tc/q_dualpi2_options.h)
 	checkpatch_of "$kernels,COMPLEX_MACRO,MACRO_ARG_UNUSED,MULTISTATEMENT_MACRO_USE_DO_WHILE,TRAILING_SEMICOLON,PREFER_DEFINED_ATTRIBUTE_MACRO" "${list[@]}"
+}
+checkpatch_tests() {
+	local list
 	mapfile -t list < <(files 'selftests/tc/*.c' 'extra/*/test_*.c' 'extra/*/*_test.c' 'extra/*/unit/*' 'selftests/*.[ch]' ':!selftests/proof/*')
 	checkpatch_of "$kernels,PREFER_KERNEL_TYPES,PREFER_DEFINED_ATTRIBUTE_MACRO,STRCPY,NEW_TYPEDEFS,VOLATILE,LONG_LINE,LONG_LINE_STRING,SPLIT_STRING,LINE_SPACING,SUSPECT_CODE_INDENT,UNNECESSARY_PARENTHESES,MULTISTATEMENT_MACRO_USE_DO_WHILE,MACRO_ARG_UNUSED,COMPLEX_MACRO" "${list[@]}"
 }
@@ -173,7 +177,7 @@ kernel_doc() { perl "$KBUILD/scripts/kernel-doc" -none -Werror include/{net,qdis
 
 rules=(module_gcc module_gcc_analyzer module_sparse module_cppcheck extra_cppcheck user_gcc_analyzer user_clang
 	user_clang_analyzer user_clang_everything user_clang_tidy user_conversions user_sparse user_cppcheck coccinelle
-	checkpatch kernel_doc spelling)
+	checkpatch checkpatch_tests kernel_doc spelling)
 
 if [ $# -gt 0 ]; then
 	for rule in "$@"; do
