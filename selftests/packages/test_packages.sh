@@ -69,6 +69,15 @@ try() {
 	say "${release:+$release: }$name, $((SECONDS - began)) s"
 }
 
+# old_in_name: enough for an upgrade that is refused before anything is unpacked.
+old_in_name() {
+	rm -rf "$build/repacked" "$old"
+	mkdir -p "$old"
+	dpkg-deb -R "$new"/dualpi2-dkms_*.deb "$build/repacked"
+	sed -i "s/^Version: .*/Version: $old_version/" "$build/repacked/DEBIAN/control"
+	dpkg-deb -b "$build/repacked" "$old" >/dev/null
+}
+
 # fresh: what is installed from here on goes into an overlay of its own.
 fresh() {
 	[ -z "$scratch" ] || rm -rf "$scratch"
@@ -493,7 +502,7 @@ if [ "$mode" = --fetch ]; then
 fi
 plan
 "$DUALPI2_ROOT/scripts/dist/deb.sh" "$new" >/dev/null
-"$DUALPI2_ROOT/scripts/dist/deb.sh" --version "$old_version" "$old" >/dev/null
+if [ "$mode" = --no-machine ]; then old_in_name; else "$DUALPI2_ROOT/scripts/dist/deb.sh" --version "$old_version" "$old" >/dev/null; fi
 try plugin_needs_no_new_libc needs_no_new_libc
 try package_has_the_documents has_documents
 for release in "${releases[@]}"; do
