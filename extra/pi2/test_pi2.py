@@ -218,10 +218,10 @@ def cap_of_k_1_lets_drops_hold_unresponsive_overload_with_CASE(early):
     counts all that is queued, and with drop_dequeue two thirds of that are never sent.
     """
     with Net() as net, Pi2(net, limit=2000, coupling=1, drop_enqueue=early) as q:
-        net.start(60, Stream("flood", bps=30e6))
-        time.sleep(20)
+        net.start(25, Stream("flood", bps=30e6))
+        time.sleep(10)
         before = q.stats()
-        time.sleep(20)
+        time.sleep(10)
         st = q.stats()
         n = new(st, before)["not_ect"]
         expect_between(n["dropped_aqm"] / n["arrived"], 0.64, 0.7, "dropped by the AQM")

@@ -149,7 +149,7 @@ def prague_on_a_fast_path_sends_large_bursts():
     """250 us at some Gbit/s are many packets, and TSO sends them as one, whichever side began."""
     with Bench(rtt_ms=5, offloads=True) as net:
         flow = net.flow()
-        pump(2, flow)
+        pump(0.5, flow)
         info = flow.info()
         packets = sum(net.sent()) - 3
         note(f"{info['delivered'] / packets:.1f} segments in a packet, {info['pacing'] * 8 / 1e9:.2f} Gbit/s")

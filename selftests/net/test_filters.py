@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: quick kernel=debug kmemleak
-# suite: check kernel=6.1
 # suite: long kernel=stock
 """Filters and their actions: every verdict that a stock kernel's classifiers and actions can give, and each packet
 counted once, whatever became of it. What the qdisc does with the packets it keeps is tested elsewhere.

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: quick kernel=debug kmemleak
-# suite: check kernel=6.1
 # suite: long kernel=stock
 """The module: loading and unloading, default_qdisc, namespaces that are deleted.
 """

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: quick kernel=debug
-# suite: check kernel=6.1
 # suite: long kernel=stock
 """test_netlink_nests.py - the nests of attributes of dualpi2, malformed ones too, its dump, and random messages.
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: quick kernel=debug
-# suite: check kernel=6.1
 # suite: long kernel=stock
 """test_packets.py - frames of every shape through dualpi2, each compared byte by byte.
 

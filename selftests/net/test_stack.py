@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: quick kernel=debug
-# suite: check kernel=6.1
 # suite: long kernel=stock
 """Packets as the kernel's stack makes them: reassembled by conntrack, aggregated by GRO, with a time to be sent, with
 any priority; and strange lengths and MTUs.

@@ -337,7 +337,7 @@ def help_names_every_key():
 
 @test("dualpi2-top, colours")
 def overload_is_red_unless_no_color_is_set():
-    with bottleneck(20, Stream("c", ecn=NOT_ECT, bps=60e6)) as (net, q):
+    with bottleneck(20, Stream("c", ecn=NOT_ECT, bps=18e6)) as (net, q):
         time.sleep(4)
         for before, args, colour in (("", "", True), ("NO_COLOR=1", "", False), ("NO_COLOR=1", "--color always", True),
                                       ("", "--color never", False)):
