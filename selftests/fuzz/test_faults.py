@@ -32,6 +32,8 @@ ECNS = (NOT_ECT, ECT1, ECT0, CE)
 UDP_SEGMENT = 103
 # More than any operation here needs: one that never ends is an error.
 MANY = 2000
+# More faults than any test meets in one place.
+TIMES = 1000000
 
 # No time passes in a sender's call: a packet is marked if more than one packet of its burst is behind it.
 MARKING = {"step_thresh_pkts": 1}
@@ -418,13 +420,14 @@ def no_memory_in(place):
     with open("/proc/kallsyms", encoding="ascii") as file:
         code = sorted((int(word[0], 16), word[2:]) for word in map(str.split, file) if word[1] in "tT")
     inside = [address for address, names in code if place in names]
+    expect(inside, f"{place} is not in /proc/kallsyms")
     end = min(address for address, _ in [*code, (2**64 - 1, "")] if address > inside[-1])
-    knobs = {"require-start": hex(inside[0]), "require-end": hex(end), "stacktrace-depth": 30, "times": MANY,
+    knobs = {"require-start": hex(inside[0]), "require-end": hex(end), "stacktrace-depth": 30, "times": TIMES,
              "interval": 1, "task-filter": "N", "probability": 100}
     for knob, value in knobs.items():
         write(f"{DEBUG}/failslab/{knob}", value)
     try:
-        yield lambda: MANY - int(read(f"{DEBUG}/failslab/times"))
+        yield lambda: TIMES - int(read(f"{DEBUG}/failslab/times"))
     finally:
         write(f"{DEBUG}/failslab/probability", 0)
         write(f"{DEBUG}/failslab/require-start", 0)

@@ -9,8 +9,7 @@ with IPv4, the header's checksum; nothing changes where no IP header is; no copy
 come out is counted as dropped; the kernel prints no warning. What went in is taken from a copy of the packet that never
 met an AQM.
 
-The environment: DUALPI2_BUFFERS_MOVE, set by fuzz/test_moving_buffers.py: what that does to the kernel itself is left
-out.
+The environment: DUALPI2_BUFFERS_MOVE, set by fuzz/test_moving_buffers.py: what it breaks in the kernel is left out.
 """
 import contextlib
 import mmap
