@@ -33,8 +33,8 @@ links_of() { # QDISC: settings, and the framing, overhead and MPU that it shows;
 			printf 'qdisc %s\n' "add dev $dev root handle 1: $1 bandwidth 40mbit $words" "show dev $dev" "del dev $dev root"
 		done | "$tc" -batch -
 	} | awk '
-		!NF { shown = 1; next }
-		!shown { words[++settings] = $0; next }
+		!NF { answers = 1; next }
+		!answers { words[++asked] = $0; next }
 		{
 			mpu = 0; overhead = framing = ""
 			for (i = 1; i <= NF; i++) {
@@ -42,7 +42,7 @@ links_of() { # QDISC: settings, and the framing, overhead and MPU that it shows;
 				if ($i == "mpu") mpu = $(i + 1)
 				if ($i ~ /^(noatm|atm|ptm|raw)$/) framing = framing $i
 			}
-			print words[++qdiscs] ": " framing, "overhead", overhead, "mpu", mpu
+			print words[++told] ": " framing, "overhead", overhead, "mpu", mpu
 		}'
 }
 
@@ -61,7 +61,8 @@ done
 cake=$(links_of cake)
 dualpi2=$(links_of dualpi2)
 if [ "$cake" != "$dualpi2" ]; then
-	printf 'presets_as_cake.sh: cake has\n%s\nand dualpi2 has\n%s\n' "$cake" "$dualpi2" >&2
+	echo "presets_as_cake.sh: cake and dualpi2 differ:" >&2
+	printf '%s\n' "$cake" "$dualpi2" | sort | uniq -u >&2
 	exit 1
 fi
 compared=$(echo "$cake" | grep -c ': .* overhead [0-9-]* mpu [0-9]*$')
