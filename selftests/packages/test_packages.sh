@@ -502,7 +502,11 @@ if [ "$mode" = --fetch ]; then
 fi
 plan
 "$DUALPI2_ROOT/scripts/dist/deb.sh" "$new" >/dev/null
-if [ "$mode" = --no-machine ]; then old_in_name; else "$DUALPI2_ROOT/scripts/dist/deb.sh" --version "$old_version" "$old" >/dev/null; fi
+if [ "$mode" = --no-machine ]; then
+	old_in_name
+else
+	"$DUALPI2_ROOT/scripts/dist/deb.sh" --version "$old_version" "$old" >/dev/null
+fi
 try plugin_needs_no_new_libc needs_no_new_libc
 try package_has_the_documents has_documents
 for release in "${releases[@]}"; do
