@@ -243,8 +243,9 @@ def compared_with_baseline(result, saved):
     for load, figure in now.items():
         change = figure - was[load]
         least = max(CHANGE_PCT / 100 * abs(was[load]), CHANGE_WAITING if "waiting" in load else CHANGE_INSTRUCTIONS)
-        percent = f" ({change / was[load] * 100:+.1f} %)" if was[load] else ""
-        lines.append(f"| {load} | {was[load]:.1f} | {figure:.1f} | {change:+.1f}{percent} |")
+        digits = 1 if change > least else 0  # tenths do not repeat from run to run
+        percent = f" ({change / was[load] * 100:+.{digits}f} %)" if was[load] else ""
+        lines.append(f"| {load} | {was[load]:.{digits}f} | {figure:.{digits}f} | {change:+.{digits}f}{percent} |")
         checks.append((f"costs_no_more_than_the_baseline {load} on {kernel}", change <= least))
         if change < -least:
             fell.append(load)
