@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug
+# suite: check kernel=debug lockdep=off
 # suite: long kernel=stock
 """
 test_csaqm_queues.py - the qdiscs csaqm and vdq_csaqm: the shaper, thresholds, signals, virtual queues, each packet.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug
+# suite: check kernel=debug lockdep=off
 # suite: long kernel=stock
 """
 test_pi2.py - the qdisc pi2: its probabilities and their caps, the delay that TCP gets, its accounts.

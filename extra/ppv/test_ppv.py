@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug
+# suite: check kernel=debug lockdep=off
 # suite: long kernel=stock
 """
 test_ppv.py - the qdisc ppv: values by throughput-value functions, classes, what carries a value, flows.

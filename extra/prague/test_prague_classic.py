@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug -- -k at_20_ms_shares -k at_20_ms_with_cubic_jitter -k prague_classic_bottleneck
+# suite: check kernel=debug lockdep=off -- -k at_20_ms_shares -k at_20_ms_with_cubic_jitter -k prague_classic_bottleneck
 # suite: long kernel=plain,ect1
 """
 test_prague_classic.py - TCP Prague at bottlenecks that mark ECT(1) as ECT(0): detection, shares, no false alarm.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug needs=udp-prague
+# suite: check kernel=debug lockdep=off needs=udp-prague
 # suite: long kernel=7.2,ect1 needs=udp-prague
 """
 test_prague_udp.py - TCP Prague and udp_prague, an L4S sender of other authors, in one L4S queue.

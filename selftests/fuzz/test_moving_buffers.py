@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug
+# suite: check kernel=debug lockdep=off
 # suite: long kernel=debug kmemleak
 """
 test_moving_buffers.py - tests of packets run again, and every packet buffer moves.

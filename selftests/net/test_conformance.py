@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug
+# suite: check kernel=debug lockdep=off
 # suite: long kernel=stock
 """Requirements of RFC 9331 section 5 and RFC 9332 section 2.5 that no other program here shows.
 

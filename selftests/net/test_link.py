@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: quick kernel=debug
+# suite: quick kernel=debug lockdep=off
 # suite: long kernel=stock
 """The link downstream of dualpi2: lengths on it, ingress mode, limits and marker that follow its rate, bursts.
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug
+# suite: check kernel=debug lockdep=off
 """Slow links, fast links and large packets: what dualpi2 does where a packet takes longer than the target, where the
 link is not full, and where parents charge for GSO packets.
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug needs=udp-prague
+# suite: check kernel=debug lockdep=off needs=udp-prague
 # suite: long kernel=stock needs=udp-prague
 """A real L4S sender that needs no kernel module, on every kernel: udp_prague over UDP (scripts/udp-prague.sh).
 

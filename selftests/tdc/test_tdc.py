@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: quick kernel=debug needs=source
+# suite: quick kernel=debug lockdep=off needs=source
 # suite: long kernel=stock needs=source
 """
 test_tdc.py - what tc makes of dualpi2's options: our cases and those of the kernel's tree, as KTAP.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug
+# suite: check kernel=debug lockdep=off
 # suite: check kernel=plain -- -k module_of_the_kernel_is_told_from_ours
 """dualpi2 doctor: each fault is made in a namespace, must be named, and must be gone after the command that the doctor
 suggests has run. KTAP on stdout. Its rules without a kernel are in test_doctor_rules.py.

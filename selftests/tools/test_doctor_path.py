@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug
+# suite: check kernel=debug lockdep=off
 # suite: long kernel=stock -- -k flows_offloaded
 """dualpi2 doctor: faults of link layers, of endpoints and of what is between them, and healthy links.
 

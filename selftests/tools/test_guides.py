@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug tree=top
+# suite: check kernel=debug tree=top lockdep=off
 # suite: long kernel=5.10 tree=top
 """The commands of docs/guides, run as they stand there. KTAP on stdout.
 

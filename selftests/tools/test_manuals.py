@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug tree=top
+# suite: check kernel=debug tree=top lockdep=off
 """Runs the EXAMPLES of dualpi2(8) and dualpi2-top(8) as a reader sees them: from the rendered pages, build/man/*.txt.
 
 selftests/tc/test_manual.py does so for tc-dualpi2(8).

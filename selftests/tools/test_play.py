@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug
+# suite: check kernel=debug lockdep=off
 """`dualpi2 play` on a shaper in network namespaces: the rates that are set, the report, and what is restored.
 
 Traces and errors that need no device: test_traces.py.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug tree=top
+# suite: check kernel=debug tree=top lockdep=off
 """JSON of dualpi2-top and tc with a real dualpi2, against the kernel and docs/schema; examples of the manual. KTAP on
 stdout.
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug tree=top
+# suite: check kernel=debug tree=top lockdep=off
 """The interactive view of dualpi2-top with a real dualpi2 under traffic. KTAP on stdout.
 
 The view is driven and read through tmux of Debian, in the tree that scripts/root.sh makes as "top". Runs in a test

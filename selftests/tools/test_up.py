@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug
+# suite: check kernel=debug lockdep=off
 """`dualpi2 up`, `down` and `status` on real devices in network namespaces.
 
 Not here: the unit of systemd (test_systemd.sh), OpenWrt's script (test_qos.sh), doctor (test_doctor.py).

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug
+# suite: check kernel=debug lockdep=off
 """`dualpi2 up --persist`, devices that change their names, and messages, on real devices in network namespaces."""
 
 import glob

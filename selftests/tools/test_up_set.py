@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check kernel=debug
+# suite: check kernel=debug lockdep=off
 """`dualpi2 set`, what `up` keeps, and the command line: syntax, options, help, completion, examples."""
 
 import glob
