@@ -244,8 +244,9 @@ def compared_with_baseline(result, saved):
         change = figure - was[load]
         least = max(CHANGE_PCT / 100 * abs(was[load]), CHANGE_WAITING if "waiting" in load else CHANGE_INSTRUCTIONS)
         digits = 1 if change > least else 0  # tenths do not repeat from run to run
-        percent = f" ({change / was[load] * 100:+.{digits}f} %)" if was[load] else ""
-        lines.append(f"| {load} | {was[load]:.{digits}f} | {figure:.{digits}f} | {change:+.{digits}f}{percent} |")
+        before, after = round(was[load], digits), round(figure, digits)
+        percent = f" ({(after - before) / was[load] * 100:+.{digits}f} %)" if was[load] else ""
+        lines.append(f"| {load} | {before:.{digits}f} | {after:.{digits}f} | {after - before:+.{digits}f}{percent} |")
         checks.append((f"costs_no_more_than_the_baseline {load} on {kernel}", change <= least))
         if change < -least:
             fell.append(load)
