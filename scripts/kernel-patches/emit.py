@@ -366,7 +366,7 @@ def emit_qdisc(tree, sources, work, said):
 def emit_tests(series, said, title):
     """The kselftest, and the cases of tc-testing."""
     source = os.path.join(ROOT, "selftests/kselftest/net/dualpi2")
-    for name in sorted(entry.name for entry in os.scandir(source) if entry.is_file()):
+    for name in sorted(entry.name for entry in os.scandir(source) if entry.is_file()):  # not __pycache__
         path = os.path.join(source, name)
         series.write(f"{KSELFTEST}/{name}", read(path), os.stat(path).st_mode & 0o777)
     make = "tools/testing/selftests/Makefile"
