@@ -10,6 +10,7 @@ import sys
 import tempfile
 import traceback
 import types
+import unittest.mock
 
 ROOT = os.environ.get("DUALPI2_ROOT") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "selftests/net"))
@@ -20,6 +21,7 @@ sys.path.insert(0, TOOLS)
 
 import lib  # noqa: E402
 from dualpi2 import cli  # noqa: E402
+from dualpi2.up import system  # noqa: E402
 from lib import expect, expect_equal, in_netns, run, tc  # noqa: E402
 
 COMMAND = ["/usr/bin/python3", os.path.join(TOOLS, "bin/dualpi2")]
@@ -81,6 +83,16 @@ def snapshot(netns):
                   for side in ("ingress", "egress")]
     files = sorted(os.path.join(top, name) for top, dirs, names in os.walk(RUN) for name in [*dirs, *names])
     return [*found, files]
+
+
+def old_kernel(*devices):
+    """A kernel that shows no bandwidth on these devices, or on any."""
+    real = system.qdiscs
+
+    def qdiscs(dev):
+        return [{**found, "bandwidth": None} if not devices or dev in devices else found for found in real(dev)]
+
+    return unittest.mock.patch.object(system, "qdiscs", qdiscs)
 
 
 @contextlib.contextmanager

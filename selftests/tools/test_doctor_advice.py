@@ -239,7 +239,7 @@ def up_changes_a_dualpi2_mq_as_one():
     want = commands.Want(upload="10mbit")
     old = {"egress": want.qdisc(False, False), "named": sorted(want.named())}
     for kind in ("dualpi2", "dualpi2_mq"):
-        root = {"kind": kind, "handle": "d50:", "root": True}
+        root = {"kind": kind, "handle": "d50:"}
         step = commands._root_step("eth0", root, commands.Want(upload="20mbit"), False, old)
         at = f"tc qdisc change dev eth0 root handle d50: {kind} bandwidth "
         equal((shlex.join(step.do).startswith(at + "20mbit "), shlex.join(step.undo).startswith(at + "10mbit ")),

@@ -184,7 +184,7 @@ def running(here):
     for key, dev in (("UPLOAD", here.device and here.name), ("DOWNLOAD", here.ifb and here.ifb.name)):
         root = system.root_qdisc(dev) if dev else None
         if _own(root):
-            found[key] = f"{root.get('options', {}).get('bandwidth', 0) * 8}bit"
+            found[key] = f"{(root['bandwidth'] or 0) * 8}bit"
     return found
 
 
@@ -415,8 +415,8 @@ def _undo(done):
 def _verify(dev, rate):
     """Raise Trouble if the kernel does not show the rate: a module without `bandwidth` ignores it."""
     root = system.root_qdisc(dev)
-    shown = (root or {}).get("options", {}).get("bandwidth")
-    if not isinstance(shown, int) or abs(shown - rate.bytes_s) > 1:
+    shown = root and root["bandwidth"]
+    if shown is None or abs(shown - rate.bytes_s) > 1:
         raise Trouble(TOO_OLD.format(version()))
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Runs ip and tc, and parses what they print. Decides nothing.
-
-Reads devices and qdiscs by netlink only: /sys may belong to another network namespace.
+"""Lists devices and qdiscs by netlink, because /sys may belong to another network namespace, and runs ip and tc.
+Decides nothing.
 """
 
 import json
@@ -9,12 +8,20 @@ import os
 import re
 import shutil
 import shlex
+import socket
+import struct
 import subprocess
 import sys
 
 from .. import Trouble
+from ..kernel import netlink
+from ..kernel.qdisc import KINDS, Qdisc
 
 CLSACT_INGRESS, CLSACT_EGRESS = "ingress", "egress"
+# <linux/if_link.h>, <linux/if.h>
+IFINFOMSG = "=BxHiII"
+IFLA_IFALIAS, IFLA_NUM_TX_QUEUES, IFLA_NUM_RX_QUEUES = 20, 31, 32
+IFF_UP, IFF_LOOPBACK = 1, 8
 # Set by -v: print each line that changes something, before it runs.
 verbose = False
 
@@ -26,10 +33,6 @@ class Failed(Exception):
         super().__init__(said)
         self.command = command
         self.said = said
-
-
-class Unreadable(Trouble):
-    """The output is not JSON."""
 
 
 def _program(name):
@@ -56,55 +59,59 @@ def change(command):
     return run(command)
 
 
-def _json(command):
-    try:
-        text = run(command)
-    except Failed as failed:
-        if "Cannot find device" in failed.said or "does not exist" in failed.said:
-            return []
-        raise Trouble(f"`{' '.join(command)}` failed: {failed.said}; run it to see whether iproute2 works") from failed
-    try:
-        return [item for item in json.loads(text or "[]") if item]
-    except ValueError as error:
-        raise Unreadable(f"`{' '.join(command)}` printed invalid JSON; update iproute2") from error
-
-
 class Device:
-    """A network device."""
+    """A network device, from the payload of a message."""
 
-    def __init__(self, found):
-        self.name = found["ifname"]
-        self.index = found["ifindex"]
-        self.flags = found.get("flags", [])
-        self.alias = found.get("ifalias", "")
-        self.kind = found.get("linkinfo", {}).get("info_kind", "")
-        self.tx_queues = found.get("num_tx_queues", 1)
+    def __init__(self, data):
+        _, _, self.index, flags, _ = struct.unpack_from(IFINFOMSG, data)
+        found = netlink.attrs(data[struct.calcsize(IFINFOMSG):])
+        self.name, self.alias = _text(found.get(netlink.IFLA_IFNAME)), _text(found.get(IFLA_IFALIAS))
+        self.kind = _text(netlink.attrs(found.get(netlink.IFLA_LINKINFO, b"")).get(netlink.IFLA_INFO_KIND))
+        self.tx_queues = int.from_bytes(found.get(IFLA_NUM_TX_QUEUES, b""), sys.byteorder) or 1
         # A kernel for one processor does not tell.
-        self.rx_queues = found.get("num_rx_queues", self.tx_queues)
-        self.up = "UP" in self.flags
-        self.loopback = "LOOPBACK" in self.flags
+        self.rx_queues = int.from_bytes(found.get(IFLA_NUM_RX_QUEUES, b""), sys.byteorder) or self.tx_queues
+        self.up = bool(flags & IFF_UP)
+        self.loopback = bool(flags & IFF_LOOPBACK)
+
+
+def _text(data):
+    return (data or b"").split(b"\0")[0].decode("utf-8", "replace")
+
+
+def _dump(kind, payload):
+    try:
+        with netlink.Socket() as kernel:
+            return kernel.dump(kind, payload)
+    except OSError as error:
+        raise Trouble(f"cannot list devices or qdiscs ({error.strerror}); run it as root, or where `tc qdisc show` "
+                      "works") from error
 
 
 def devices():
     """All devices of this network namespace."""
-    return [Device(found) for found in _json(["ip", "-details", "-json", "link", "show"]) if "ifname" in found]
+    return [Device(data) for data in _dump(netlink.RTM_GETLINK, bytes(struct.calcsize(IFINFOMSG)))]
 
 
 def qdiscs(dev):
-    """All qdiscs of a device, as tc prints them."""
-    command = ["tc", "-json", "qdisc", "show", "dev", dev]
+    """All qdiscs of a device: kind, handle as tc writes it, parent, and bandwidth in bytes/s (None: not dualpi2's)."""
     try:
-        return _json(command)
-    except Unreadable:
-        # iproute2 5.10 prints hfsc's options as text. dualpi2 is never on the same device.
-        lines = re.findall(r"^qdisc (\S+) (\S+) (root)?", run([command[0], *command[2:]]), re.M)
-        return [{"kind": kind, "handle": handle, "root": bool(root)} for kind, handle, root in lines]
+        index = socket.if_nametoindex(dev)
+    except OSError:
+        return []
+    found = []
+    # Only newer kernels list those of one device alone.
+    for one in map(Qdisc, _dump(netlink.RTM_GETQDISC, netlink.tcmsg(0))):
+        if one.ifindex == index:
+            bandwidth = one.dualpi2_options().get("bandwidth") if one.kind in KINDS else None
+            found.append({"kind": one.kind, "handle": netlink.handle_text(one.handle), "parent": one.parent,
+                          "bandwidth": bandwidth})
+    return found
 
 
 def root_qdisc(dev):
     """The root qdisc, None if it is the default qdisc, which has no handle."""
     for qdisc in qdiscs(dev):
-        if qdisc.get("root") and qdisc.get("handle", "0:") != "0:":
+        if qdisc["parent"] == netlink.TC_H_ROOT and qdisc["handle"] != "0:":
             return qdisc
     return None
 
@@ -122,8 +129,14 @@ def filters(dev, side):
     found = {}
     command = ["tc", "-json", "filter", "show", "dev", dev, side]
     try:
-        items = _json(command)
-    except Unreadable:
+        printed = run(command)
+    except Failed as failed:
+        if "Cannot find device" in failed.said or "does not exist" in failed.said:
+            return []
+        raise Trouble(f"`{' '.join(command)}` failed: {failed.said}; run it to see whether iproute2 works") from failed
+    try:
+        items = [item for item in json.loads(printed or "[]") if item]
+    except ValueError:
         # iproute2 5.10 prints u32 as text.
         items = []
         for line in run([command[0], *command[2:]]).splitlines():
