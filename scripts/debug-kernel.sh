@@ -6,11 +6,11 @@
 #
 # usage: debug-kernel.sh [--refresh] debug|plain|ect1|builtin|kcsan
 #          debug  user-mode Linux with KASAN, UBSAN, lockdep, kmemleak, fault injection (about 8 minutes to build)
-#          plain  user-mode Linux without them, for long runs and the lab; the in-tree dualpi2 is left in
-#                 KDIR/net/sched/sch_dualpi2.ko, to be loaded by path
+#          plain  user-mode Linux without them, for long runs and the lab
 #          builtin  the same with the series of kernel-patches, and their dualpi2 as the default qdisc and no module
 #          ect1   the same as plain, with the patch of extra/prague/kernel-patch
 #          kcsan  x86-64 for two processors under QEMU, with the detector of data races
+#        In KDIR/net/sched/sch_dualpi2.ko of debug and plain is the in-tree dualpi2, to be loaded by path.
 #        --refresh  build it again, from today's source
 #
 # Prints, for eval, what kernel.sh prints of a stock kernel. The configurations are in selftests/debug.

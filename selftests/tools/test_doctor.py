@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check kernel=debug lockdep=off
-# suite: check kernel=plain -- -k module_of_the_kernel_is_told_from_ours
 """dualpi2 doctor: each fault is made in a namespace, must be named, and must be gone after the command that the doctor
 suggests has run. KTAP on stdout. Its rules without a kernel are in test_doctor_rules.py.
 
@@ -59,7 +58,7 @@ def module_of_the_kernel_is_told_from_ours():
     net = shared_net()
     own = os.environ.get("DUALPI2_IN_TREE") or run("modinfo -F filename sch_dualpi2", check=False).stdout.strip()
     if not own:
-        raise Skip("this kernel has no in-tree dualpi2; give DUALPI2_IN_TREE, which the kernel \"plain\" has")
+        raise Skip("this kernel has no in-tree dualpi2; give DUALPI2_IN_TREE, as scripts/run does")
     for module in (own, None):
         run("rmmod sch_dualpi2", check=False)
         try:
