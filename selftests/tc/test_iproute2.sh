@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check needs=plain,tc,source,iproute2 -- --newest
-# suite: long needs=plain,tc,source,iproute2
+# suite: check needs=debug,tc,source,iproute2 -- --newest
+# suite: long needs=debug,tc,source,iproute2
 #
 # test_iproute2.sh - does the patch for each release of iproute2 apply, build without warnings, and
 # give a tc that passes our tc-testing cases, the newest also the kernel's? All are tested in one
@@ -46,10 +46,9 @@ done
 
 # The machine has this machine's programs: these tcs are built for it, and need its libraries.
 code=0
-DUALPI2_MODULE=$("$DUALPI2_ROOT/scripts/build-for.sh" plain "$outdir/module")
+DUALPI2_MODULE=$("$DUALPI2_ROOT/scripts/build-for.sh" debug "$outdir/module")
 export DUALPI2_MODULE
-# The kernel that is done soonest: this is about tc.
-DUALPI2_TC_PATCHED="${patched[*]}" DUALPI2_KERNEL=plain DUALPI2_TREE=/ \
+DUALPI2_TC_PATCHED="${patched[*]}" DUALPI2_KERNEL=debug DUALPI2_TREE=/ \
 	"$DUALPI2_ROOT/scripts/tdc.sh" "$@" || code=$?
 [ -z "$failed" ] || exit 1
 exit "$code"
