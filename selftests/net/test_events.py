@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: quick kernel=debug
+# suite: check kernel=debug
 # suite: long kernel=stock
 """What dualpi2 reports by itself: overload, by netlink, and every decision, by the tracepoint.
 

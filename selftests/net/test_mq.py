@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: quick kernel=debug
+# suite: check kernel=debug
 # suite: long kernel=6.1,6.12,7.2
 """dualpi2_mq: one rate, one controller and one set of limits over all transmit queues, on a veth with four of them.
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: quick kernel=debug
+# suite: check kernel=debug
 # suite: long kernel=6.1,6.12,7.2
 """dualpi2_mq: packets of every class, GSO, drops, an idle link, another MTU. See test_mq.py for rate and options."""
 import time
