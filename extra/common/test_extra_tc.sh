@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: quick
+# suite: check
 #
 # test_extra_tc.sh - the self-check of the tc plugins of csaqm, vdq_csaqm and ppv, with sanitizers. KTAP on stdout.
 # It needs a compiler and tc, and no root and no kernel. CC names the compiler.

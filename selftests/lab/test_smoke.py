@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check needs=debug -- --short
+# suite: check needs=debug,debug-extra -- --short
 # suite: long needs=plain
 """The lab as a whole: the experiment "smoke" in real machines, four minutes on two cores. KTAP on stdout.
 
