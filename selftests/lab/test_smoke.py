@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
 # suite: check needs=debug,debug-extra -- --short
-# suite: long needs=plain
+# suite: long needs=plain,plain-extra
 """The lab as a whole: the experiment "smoke" in real machines, four minutes on two cores. KTAP on stdout.
 
 usage: test_smoke.py [--short]     only six short runs and the tests that need no others, on the debug kernel; a minute
