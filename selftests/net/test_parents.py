@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: quick kernel=debug
+# suite: check kernel=debug
 # suite: long kernel=stock
 """test_parents.py - every operation under every parent leaves all counters at zero.
 
