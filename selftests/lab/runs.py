@@ -25,10 +25,10 @@ from scenario import COMPANIONS, FRAME, TIME_SHIFT, mbit_of
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, "build")
+MODULES = os.path.join(BUILD, "in-lab")  # the lab's own: suites load those of scripts/run while these are built
 LAB = os.path.join(ROOT, "selftests", "lab")
 # Of the lab; that of make demo and make accept is prepare()'s. A test of the lab takes the one that is built anyway.
 KERNEL = os.environ.get("DUALPI2_LAB_KERNEL", "plain")
-AS_FOR_TESTS = ("W=1", "KCFLAGS=-Werror")  # as scripts/run builds them, so that neither builds the other's again
 MACHINE_MEMORY = "3G"  # of the lab; what it does not touch it does not take
 # What makes figures of packets, beside the delaymeter: a run made with others is not what would be made today.
 METHOD = ("selftests/lab/dumbbell.py", "selftests/lab/job.py", "selftests/lab/traffic.py", "selftests/lab/measure.py",
@@ -67,7 +67,7 @@ def shell(command, **kwargs):
 
 def prepare(kernel="6.1"):
     """Build what the machines need. Returns paths of module, tc plugin directory and delaymeter."""
-    module = shell(["scripts/build-for.sh", kernel, os.path.join(BUILD, "in-lab", kernel)]).strip()
+    module = shell(["scripts/build-for.sh", kernel, os.path.join(MODULES, kernel)]).strip()
     shell(["make", "--no-print-directory", "plugin"])
     meter = os.path.join(BUILD, "lab", "delaymeter")
     os.makedirs(os.path.dirname(meter), exist_ok=True)
@@ -118,19 +118,17 @@ class Bench:
             self.in_tree = os.path.join(words["KDIR"], "net", "sched", "sch_dualpi2.ko")
             module, plugin, meter = prepare(KERNEL)
             self.module = digest(module)
-            prague = shell(["scripts/build-for.sh", "--prague", KERNEL, os.path.join(BUILD, "prague", KERNEL),
-                            *AS_FOR_TESTS]).strip()
+            prague = shell(["scripts/build-for.sh", "--prague", KERNEL, f"{MODULES}/prague/{KERNEL}"]).strip()
             self.prague_module = digest(prague)
             self.built = self.keep([module, os.path.join(plugin, "q_dualpi2.so"), meter, prague])
             self.prague = os.path.join(self.built[1], "tcp_prague.ko")
             if time_shift:
-                shifted = shell(["scripts/build-for.sh", KERNEL, os.path.join(BUILD, "time-shift", KERNEL),
+                shifted = shell(["scripts/build-for.sh", KERNEL, f"{MODULES}/time-shift/{KERNEL}",
                                  f"KCFLAGS=-DDUALPI2_TIME_SHIFT_US={TIME_SHIFT_US}"]).strip()
                 self.shifted_module = digest(shifted)
                 self.shifted = self.keep([shifted, os.path.join(plugin, "q_dualpi2.so"), meter])
             if companions:
-                made = shell(["scripts/build-for.sh", "--extra", KERNEL, os.path.join(BUILD, "extra", KERNEL),
-                              *AS_FOR_TESTS]).strip()
+                made = shell(["scripts/build-for.sh", "--extra", KERNEL, f"{MODULES}/extra/{KERNEL}"]).strip()
                 files = [os.path.join(made, f"sch_{name}.ko") for name in COMPANIONS]
                 self.companions = {name: digest(file) for name, file in zip(COMPANIONS, files, strict=True)}
                 shell(["make", "--no-print-directory", "extra-plugins"])
@@ -285,8 +283,6 @@ class Run:
     def launch(self, built, machine, options):
         """Start a machine with the options of run-vm.sh, in it dumbbell.py with its own."""
         module, plugin, meter = built
-        if KERNEL == "debug":
-            machine += ["--append", "lockdep=off"]
         self.spawn([MACHINE, *machine, "--rw", self.out, "--", "env", f"TC_LIB_DIR={plugin}", sys.executable,
                     os.path.join(LAB, "dumbbell.py"), "--module", module, "--delaymeter", meter,
                     "--out", self.out, *options])
@@ -351,6 +347,8 @@ class JobRun(Run):
         self.made_of = self.bench.made_of(self.job)
         self.log = os.path.join(self.out, "log")
         self.began = time.monotonic()
+        # A run takes long, and other programs take the same locks.
+        lockdep = ["--append", "lockdep=off"] if kernel == "debug" else []
         companions, udp_prague = [], ["--udp-prague", self.bench.udp_prague] if self.bench.udp_prague else []
         if is_time_shifted(self.job):
             built = self.bench.shifted
@@ -358,7 +356,7 @@ class JobRun(Run):
             built = self.bench.extra
             companions = ["--companions", os.path.dirname(built[0])]
         self.launch(built, ["--kernel", kernel, "--seed", str(self.job["seed"]), "--memory", MACHINE_MEMORY,
-                            "--timeout", str(self.limit_s)],
+                            "--timeout", str(self.limit_s), *lockdep],
                     ["--job", os.path.join(self.out, "job.json"), "--in-tree", self.bench.in_tree,
                      "--prague", self.bench.prague, *udp_prague, *companions, *["--capture"] * self.keep_raw])
 

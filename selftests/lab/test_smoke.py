@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check needs=debug,debug-extra -- --short
-# suite: long needs=plain,plain-extra
+# suite: check needs=debug -- --short
+# suite: long needs=plain
 """The lab as a whole: the experiment "smoke" in real machines, four minutes on two cores. KTAP on stdout.
 
 usage: test_smoke.py [--short]     only six short runs and the tests that need no others, on the debug kernel; a minute
@@ -36,7 +36,7 @@ KEPT = ("summary.json", "seconds.csv", "histogram.csv")
 SHORT = "--short" in sys.argv[1:]
 SHORT_RUNS = {"two-flows": ("dualpi2", "dualpi2-in-tree", "pfifo"), "udp": ("dualpi2", "dualpi2-time-shift"),
               "values": ("vdq_csaqm",)}
-SHORT_RUN = ("run", "smoke", "--seconds", "5")
+RUN = ("run", "smoke", *(("--seconds", "5") if SHORT else ()))
 
 
 def lab(*words, root=runs.ROOT):
@@ -71,10 +71,10 @@ def every_run_of_every_aqm_and_load_ends_well():
     if SHORT:
         for case, aqms in SHORT_RUNS.items():
             for aqm in aqms:
-                equal(lab(*SHORT_RUN, "--case", case, "--aqm", aqm, "--results", MADE), 0, f"{case}, {aqm}")
+                equal(lab(*RUN, "--case", case, "--aqm", aqm, "--results", MADE), 0, f"{case}, {aqm}")
         equal(set(made()), {(case, aqm) for case, aqms in SHORT_RUNS.items() for aqm in aqms})
         return
-    equal(lab("run", "smoke", "--results", MADE), 0, "exit code")
+    equal(lab(*RUN, "--results", MADE), 0, "exit code")
     found = made()
     assert {"dualpi2", "dualpi2-in-tree", "pie", "fq_codel", "fq_codel-l4s", "codel", "cake", "fq", "pfifo", "pi2",
             "step", "csaqm", "vdq_csaqm"} <= {aqm for _, aqm in found}, sorted(found)
@@ -247,7 +247,7 @@ def copy_the_repository(copy):
     """One that differs in what must not matter: fewer files built, more files beside them."""
     def left_out(directory, names):
         if directory == runs.BUILD:
-            return set(names) - {"net", "tc", "in-lab", "extra", "prague", "time-shift"}
+            return set(names) - {"net", "tc", "in-lab"}
         return {".git", "__pycache__"} & set(names)
 
     shutil.copytree(runs.ROOT, copy, symlinks=True, ignore=left_out)
@@ -261,8 +261,7 @@ def the_same_seed_makes_the_same_run_to_the_bit_and_another_another():
     """The same run also with a capture."""
     shutil.rmtree(AGAIN, ignore_errors=True)
     for case in ("two-flows",) if SHORT else ("two-flows", "web"):
-        equal(lab(*(SHORT_RUN if SHORT else ("run", "smoke")), "--case", case, "--aqm", "dualpi2", "--results", AGAIN,
-                  "--seeds", "2", "--keep-raw"), 0, case)
+        equal(lab(*RUN, "--case", case, "--aqm", "dualpi2", "--results", AGAIN, "--seeds", "2", "--keep-raw"), 0, case)
         first, same = (os.path.join(d, "smoke", case, "dualpi2", "dctcp", "seed-1") for d in (MADE, AGAIN))
         equal(read(same, "meta.json")["sightings_sha256"], read(first, "meta.json")["sightings_sha256"], case)
         for file in (*KEPT, *(["web.csv"] if case == "web" else [])):
