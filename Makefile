@@ -143,7 +143,7 @@ accept:
 debug-kernel:
 	scripts/debug-kernel.sh debug
 
-packages-check:
+packages-check: deb
 	selftests/packages/test_packages.sh
 
 .PHONY: help all modules plugin extra extra-plugins install uninstall check check-quick check-long torture demo lab bench deb \

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check needs=packages:host -- --no-machine host
-# suite: long needs=packages
+# suite: check needs=dist,packages:host -- --no-machine host
+# suite: long needs=dist,packages
 #
-# test_packages.sh - build the Debian packages, install them on fresh installations of Debian, use
+# test_packages.sh - install the Debian packages of build/deb (make deb) on fresh installations of Debian, use
 # them there, upgrade and remove them, and see what is said when something is missing. KTAP on stdout.
 #
 # usage: test_packages.sh [--fetch | --no-machine] [RELEASE...]       none named: all of suites.toml; host: that of this
@@ -42,7 +42,7 @@ done
 # Of its own, so that releases can be tested side by side.
 build=$DUALPI2_ROOT/build/packages/${releases[*]}
 build=${build// /-}
-new=$build/new old=$build/old
+new=$DUALPI2_ROOT/build/deb old=$build/old
 new_version=$(version) old_version=2.0.9
 in_root=$DUALPI2_ROOT/scripts/in-root.sh
 mkdir -p "$build" "$DUALPI2_CACHE/packages" "$DUALPI2_CACHE/roots"
@@ -131,6 +131,7 @@ others='bash-completion fish zsh autopkgtest dpkg-dev iputils-ping man-db'
 made_of() { echo "$others" && cat "$root/made-of" "$DUALPI2_ROOT"/{packaging,extra}/debian/control "$DUALPI2_ROOT/packaging/debian/tests/control" && stat -c %Y "$root/made-of"; }
 # What the tests install, in the archives of the cache directory, and package lists that name just that.
 fetch() {
+	local new=$build/new
 	cache=$DUALPI2_CACHE/packages/$release
 	mkdir -p "$cache"
 	exec 6>"$cache/lock"
@@ -500,8 +501,8 @@ if [ "$mode" = --fetch ]; then
 	for release in "${releases[@]}"; do fetch; done
 	exit 0
 fi
+[ -e "$new/upload" ] || die "build/deb has no packages; run: make deb"
 plan
-"$DUALPI2_ROOT/scripts/dist/deb.sh" "$new" >/dev/null
 if [ "$mode" = --no-machine ]; then
 	old_in_name
 else

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# suite: check
-# suite: long -- --validators
+# suite: check needs=dist
+# suite: long needs=dist -- --validators
 #
-# test_policy.sh - do the packages keep the rules of distributions? Checks the tags of lintian and rpmlint, the bytes of
-# two builds, the bills of materials, and which kernels DKMS skips. KTAP on stdout.
+# test_policy.sh - do the packages in build/deb and build/rpm (make deb rpm) keep the rules of distributions? Checks the
+# tags of lintian and rpmlint, the bytes of two builds, the bills of materials, and which kernels DKMS skips. KTAP on
+# stdout.
 #
 # usage: test_policy.sh [--validators]
 #          --validators  also run spdx-tools and reuse, which it installs from PyPI into the cache directory
@@ -20,8 +21,10 @@ trap 'rm -rf "$work"' EXIT
 cd "$DUALPI2_ROOT"
 version=$(version)
 
-build() { # SCRIPTS OUTDIR
-	"$1/dist/deb.sh" "$2/deb" && "$1/dist/rpm.sh" "$2/rpm" && "$1/dist/source.sh" "$2/source"
+collect() { # OUTDIR
+	mkdir "$1"
+	cp -r build/deb build/rpm "$1"
+	scripts/dist/source.sh "$1/source"
 }
 built() { (cd "$1" && find . -type f \( -name '*.deb' -o -name '*.rpm' -o -name '*.tar.*' -o -name '*.dsc' \) | sort); }
 
@@ -73,7 +76,9 @@ elsewhere_gives_the_same_bytes() {
 		git ls-files -z | tar --null -T - -c -f - | tar -C "$copy" -x -m -p -f - --mode=go=
 		git init -q "$copy"
 		git -C "$copy" add -A
-		build "$copy/scripts" "$work/there"
+		"$copy/scripts/dist/deb.sh" "$work/there/deb"
+		"$copy/scripts/dist/rpm.sh" "$work/there/rpm"
+		"$copy/scripts/dist/source.sh" "$work/there/source"
 	)
 	diff <(built "$work/here") <(built "$work/there")
 	for file in $(built "$work/here"); do
@@ -190,7 +195,7 @@ sboms_are_valid() {
 tree_is_reuse_compliant() { "$venv/bin/reuse" --root "$work/dualpi2-$version" lint; }
 
 plan
-check packages_are_built build "$DUALPI2_ROOT/scripts" "$work/here"
+check packages_are_built collect "$work/here"
 check debian_packages_have_no_unexplained_lintian_tag lintian_is_silent
 check scripts_of_packages_enable_no_unit scripts_enable_no_unit "$work"/here/deb/upload/*.deb
 check lintian_overrides_have_reasons overrides_have_reasons
