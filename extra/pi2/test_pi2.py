@@ -51,8 +51,8 @@ def measured(q, seconds):
 def law(knobs, want, streams=("not_ect", "ect1", "ect0", "ce")):
     """Signals of open-loop streams at one p': how often each kind gets one."""
     k, power = knobs.get("coupling", 2), 1 + knobs.get("square", 1)
-    with Net() as net, Pi2(net, rate=40e6, **({"limit": 1000000} | knobs)) as q:
-        net.start(60, *(Stream(name, ecn=ECN_OF[name], bps=48e6 / len(streams)) for name in streams))
+    with Net() as net, Pi2(net, rate=20e6, **({"limit": 1000000} | knobs)) as q:
+        net.start(60, *(Stream(name, ecn=ECN_OF[name], bps=24e6 / len(streams)) for name in streams))
         p = freeze(q, want)
         n, st = measured(q, 3.5)
         expect_between(st["p_s"], k * p - 1e-6, k * p + 1e-6, "p_s")
@@ -327,8 +327,8 @@ def drop_enqueue_turned_CASE_gives_each_packet_one_decision(early):
 @test()
 def drop_enqueue_gives_the_same_probabilities():
     """Of what arrives: marks are counted when the packet leaves, and these wait."""
-    with Net() as net, Pi2(net, rate=40e6, limit=1000000, drop_enqueue=1) as q:
-        load = net.start(20, *(Stream(name, ecn=ECN_OF[name], bps=16e6) for name in ("not_ect", "ect1", "ect0")))
+    with Net() as net, Pi2(net, rate=20e6, limit=1000000, drop_enqueue=1) as q:
+        load = net.start(20, *(Stream(name, ecn=ECN_OF[name], bps=8e6) for name in ("not_ect", "ect1", "ect0")))
         p = freeze(q, 0.35)
         n, _ = measured(q, 3.5)
         n = n["not_ect"]

@@ -159,8 +159,8 @@ def dscp_45_with_ect1_or_ce_is_treated_as_any_other_l4s():
 
 # RFC 9332 2.5.2.1
 
-# 1 Gbit/s is half a million packets, a minute on the debug kernel: check-long asks for it.
-FASTEST = 1e6 * float(os.environ.get("DUALPI2_TEST_MBIT", "200"))
+# 200 Mbit/s and 1 Gbit/s are half a million packets and more, a minute on the debug kernel: check-long asks for them.
+FASTEST = 1e6 * float(os.environ.get("DUALPI2_TEST_MBIT", "40"))
 RATES = {name: rate for name, rate in {"4mbit": 4e6, "40mbit": 40e6, "200mbit": 200e6, "1gbit": 1e9}.items()
          if rate <= FASTEST}
 
@@ -201,7 +201,7 @@ def default_instance_at_10_gbit_reaches_the_target_before_its_limit():
     for given in (False, True):
         with net.aqm(rate=10e9, **({"limit": 10000} if given else {})) as q:
             expect_equal(q.stats()["knobs"]["limit"], 10000, "limit before any packet")
-            one = net.traffic(0.11, Stream("c", bps=1.2 * 10e9, size=1514))["c"]
+            one = net.traffic(0.06, Stream("c", bps=1.4 * 10e9, size=1514))["c"]
             st = q.stats()
             note(f"limit {st['knobs']['limit']}: delay {one.delay_us}, most packets {st['maxq']}")
             expect_equal(bool(st["c"]["dropped_limit"] + st["c"]["dropped_memory"]), given,
@@ -270,7 +270,7 @@ def unresponsive_traffic_below_the_rate_only_subtracts_by_either_queue():
     """Half of the rate is unresponsive, with two TCP flows: it loses what p_C takes, they have the rest, and the
     link is busy.
     """
-    net, rate = shared_net(), 40e6
+    net, rate = shared_net(), 20e6
     for name, ecn in (("ECT(1)", ECT1), ("Not-ECT", NOT_ECT)):
         with net.aqm(rate=rate) as q:
             flows = [Tcp(net, port, "reno") for port in (7001, 7002)]

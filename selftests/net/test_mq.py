@@ -28,10 +28,10 @@ def rate_of(q, seconds, *streams):
 
 # Streams that saturate the link: which queue each is in, and its rate.
 LOADS = {
-    "one_queue": [(0, 2 * RATE)],
-    "all_queues_alike": [(queue, RATE) for queue in range(QUEUES)],
-    "one_queue_others_5_percent": [(0, 2 * RATE)] + [(queue, RATE * .05) for queue in range(1, QUEUES)],
-    "two_in_one_queue": [(0, RATE), (0, RATE), (1, RATE)],
+    "one_queue": [(0, RATE * 1.2)],
+    "all_queues_alike": [(queue, RATE * .3) for queue in range(QUEUES)],
+    "one_queue_others_5_percent": [(0, RATE * 1.2)] + [(queue, RATE * .05) for queue in range(1, QUEUES)],
+    "two_in_one_queue": [(0, RATE * .4), (0, RATE * .4), (1, RATE * .4)],
 }
 
 

@@ -33,7 +33,7 @@ def mq_both_classes_in_one_queue_share_it():
 @test()
 def mq_small_l4s_packets_leave_before_classic_of_other_queues():
     with Mq(mq_net(), [0, 1], bandwidth=int(1e9 / 8)) as q:
-        run_ = q.net.traffic(2, Stream("l", ecn=ECT1, pps=20000, size=60), Stream("c", bps=1.1e9, size=1514))
+        run_ = q.net.traffic(0.5, Stream("l", ecn=ECT1, pps=20000, size=60), Stream("c", bps=1.1e9, size=1514))
         note(f"L4S: longest {run_['l'].delay_us['max']} us")
         expect_equal(run_["l"].lost, 0)
         # A horizon of 48 us, half of it for the ticket of L4S, and the timer.

@@ -172,9 +172,9 @@ def parent_CASE_charges_for_the_segments_that_are_sent(case):
     knobs, mtu, ecn, dscp = CASES[case[1]]
     part = mtu - 40
     with hostile.no_splat(), Wire(mtu=mtu, parent=where, lines=lines, calm=False, **knobs) as wire:
-        for _ in range(15000 if mtu == 1500 else 30000):
+        for _ in range(3000 if mtu == 1500 else 6000):
             wire.gso(7 * part, part, ecn, dscp)
-            time.sleep(100e-6)
+            time.sleep(500e-6)
         got = wire.arrivals()
         times = stamps(got)
         # The first ones leave with the tokens of the parent's burst.

@@ -219,6 +219,9 @@ def tc_action_that_bleaches_is_named_and_removed():
 
 # TCP
 
+TCP_LINK = 5e6        # a packet of iperf3 takes ten times as long as one of Stream
+
+
 @contextlib.contextmanager
 def endpoints(net, tcp_ecn_snd, tcp_ecn_rcv):
     """tcp_ecn of both, put back after."""
@@ -286,7 +289,7 @@ def ask_from_the_start(net, device, *ccs, watch=6):
 @test("no-accecn")
 def handshake_of_rfc_3168_is_named_and_mended():
     net = shared_net()
-    with net.aqm(LINK), endpoints(net, 1, 1):
+    with net.aqm(TCP_LINK), endpoints(net, 1, 1):
         found = ask_from_the_start(net, "down", "cubic")
         first = expect_first(found, "no-accecn", "10.1.0.1", "SYN without AE", "sysctl -w net.ipv4.tcp_ecn=3")
         if run(first["command"], net.snd, check=False).returncode or run(first["command"], net.rcv).returncode:
@@ -299,7 +302,7 @@ def handshake_of_rfc_3168_is_named_and_mended():
 @test("no-accecn")
 def server_without_accecn_is_named_and_mended():
     net = shared_net()
-    with net.aqm(LINK), endpoints(net, 3, 2):
+    with net.aqm(TCP_LINK), endpoints(net, 3, 2):
         run("sysctl -w net.ipv4.tcp_ecn=0", net.rcv)
         first = expect_first(ask_from_the_start(net, "down", "cubic"), "no-accecn",
                              "10.2.0.1 answers AccECN with no ECN")
@@ -313,7 +316,7 @@ def bleaching_before_this_host_is_told_by_the_handshake():
     net = shared_net()
     nft(net.snd, "b", "postrouting", "ip ecn set not-ect", 10)
     try:
-        with net.aqm(LINK), endpoints(net, 3, 3):
+        with net.aqm(TCP_LINK), endpoints(net, 3, 3):
             first = expect_first(ask_from_the_start(net, "down", "cubic"), "bleached", "negotiated AccECN",
                                  "upstream of up")
             expect(not first["fixes"], "the fix is on another host")
@@ -343,29 +346,29 @@ def healthy_and_classic(net, device):
 @test("healthy")
 def link_below_htb_is_healthy():
     net = shared_net()
-    with net.aqm(LINK), endpoints(net, 2, 2):
+    with net.aqm(TCP_LINK), endpoints(net, 2, 2):
         healthy_and_classic(net, "down")
 
 
 @test("healthy")
 def link_with_a_bandwidth_is_healthy():
     net = shared_net()
-    with qdisc(net, "handle 10: dualpi2 bandwidth 10mbit"), endpoints(net, 2, 2):
+    with qdisc(net, "handle 10: dualpi2 bandwidth 5mbit"), endpoints(net, 2, 2):
         healthy_and_classic(net, "down")
 
 
 @test("healthy")
 def link_that_is_shaped_at_ingress_is_healthy():
     net = shared_net()
-    with ifb(net, "handle 10: dualpi2 bandwidth 10mbit ingress"), endpoints(net, 2, 2):
+    with ifb(net, "handle 10: dualpi2 bandwidth 5mbit ingress"), endpoints(net, 2, 2):
         healthy_and_classic(net, "up")
 
 
 @test("healthy")
 def both_directions_of_a_device_are_judged_together():
     net = shared_net()
-    with ifb(net, "handle 10: dualpi2 bandwidth 10mbit ingress"), endpoints(net, 2, 2), \
-         qdisc(net, "handle 20: dualpi2 bandwidth 5mbit", "up"):
+    with ifb(net, "handle 10: dualpi2 bandwidth 5mbit ingress"), endpoints(net, 2, 2), \
+         qdisc(net, "handle 20: dualpi2 bandwidth 4mbit", "up"):
         healthy_and_classic(net, "up")
 
 
