@@ -15,7 +15,7 @@ help:
 	@echo '  make clean        remove build/'
 	@echo 'Test; all take SUITE=NAME, docs/TESTING.md'
 	@echo '  make check-quick  style, unit tests, tc, behaviour on a kernel with sanitizers (3 minutes)'
-	@echo '  make check        every test that a change has to pass; installs what it needs, boots machines (22 minutes)'
+	@echo '  make check        every test that a change has to pass; installs what it needs, boots machines (20 minutes)'
 	@echo '  make check-long   all kernels, all packages, large amounts (hours)'
 	@echo '  make torture      the longest tests; continues after an interruption'
 	@echo 'Measure'
