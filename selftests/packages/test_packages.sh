@@ -131,6 +131,7 @@ others='bash-completion fish zsh autopkgtest dpkg-dev iputils-ping man-db'
 made_of() { echo "$others" && cat "$root/made-of" "$DUALPI2_ROOT"/{packaging,extra}/debian/control "$DUALPI2_ROOT/packaging/debian/tests/control" && stat -c %Y "$root/made-of"; }
 # What the tests install, in the archives of the cache directory, and package lists that name just that.
 fetch() {
+	# A directory of its own: build/deb may be built meanwhile.
 	local new=$build/new
 	cache=$DUALPI2_CACHE/packages/$release
 	mkdir -p "$cache"
