@@ -131,8 +131,6 @@ others='bash-completion fish zsh autopkgtest dpkg-dev iputils-ping man-db'
 made_of() { echo "$others" && cat "$root/made-of" "$DUALPI2_ROOT"/{packaging,extra}/debian/control "$DUALPI2_ROOT/packaging/debian/tests/control" && stat -c %Y "$root/made-of"; }
 # What the tests install, in the archives of the cache directory, and package lists that name just that.
 fetch() {
-	# A directory of its own: build/deb may be built meanwhile.
-	local new=$build/new
 	cache=$DUALPI2_CACHE/packages/$release
 	mkdir -p "$cache"
 	exec 6>"$cache/lock"
@@ -140,7 +138,6 @@ fetch() {
 	prepare
 	if [ "$release" = forky ]; then in_tree=$("$DUALPI2_ROOT/scripts/in-tree.sh" --headers "$release/$kernel"); fi
 	! made_of | cmp -s - "$cache/made-of" || return 0
-	"$DUALPI2_ROOT/scripts/dist/deb.sh" "$new" >/dev/null
 	offline=()
 	retry 3 inside 'apt-get -q -o APT::Update::Error-Mode=any update >&2' || die "cannot read the package lists of $release; check the network"
 	if ! inside "apt-cache depends linux-headers-amd64 | grep -F ' linux-headers-$kernel' >/dev/null"; then
@@ -498,11 +495,11 @@ needs_no_new_libc() {
 }
 
 release=''
+[ -e "$new/upload" ] || die "build/deb has no packages; run: make deb"
 if [ "$mode" = --fetch ]; then
 	for release in "${releases[@]}"; do fetch; done
 	exit 0
 fi
-[ -e "$new/upload" ] || die "build/deb has no packages; run: make deb"
 plan
 if [ "$mode" = --no-machine ]; then
 	old_in_name
