@@ -71,6 +71,7 @@ fi
 
 [ "$(id -u)" = 0 ] || die "making a Debian tree needs root; run as root"
 need mmdebstrap
+# Half of the time to make a tree is what all of the release have.
 start=(--variant=minbase)
 if [ "$kind" != base ]; then
 	base=$("$0" ${refresh:+--refresh} "$release" base 7>&-)
