@@ -288,9 +288,7 @@ built_in_is_refused() {
 		dkms remove -m sch-dualpi2 -v "$new_version" -k "$kernel" || true
 		logged /etc/kernel/postinst.d/dkms "$kernel"
 		refute has_module
-		cp /tmp/modules.builtin "$dir"; depmod "$kernel"
-		logged dpkg -i "$new"/dualpi2-dkms_*.deb
-		has_module'
+		cp /tmp/modules.builtin "$dir"; depmod "$kernel"'
 }
 kernel_without_qdiscs_is_skipped() {
 	inside 'config=$(readlink -f "$dir/build")/.config; cp "$config" /tmp/config
@@ -301,11 +299,9 @@ kernel_without_qdiscs_is_skipped() {
 		dkms remove -m sch-dualpi2 -v "$new_version" -k "$kernel" || true
 		logged /etc/kernel/postinst.d/dkms "$kernel"
 		refute has_module
-		cp /tmp/config "$config"
-		logged dpkg -i "$new"/dualpi2-dkms_*.deb
-		has_module'
+		cp /tmp/config "$config"'
 }
-bad_headers_are_told() {
+bad_headers_are_told() { # nor has what stood in the way before left anything
 	inside 'mv "$dir/build" "$dir/build.good"; mkdir -p "$dir/build/include"; echo "all:; false" >"$dir/build/Makefile"
 		refute logged dpkg -i "$new"/dualpi2-dkms_*.deb
 		says "apt install --reinstall linux-headers-$kernel, then: dpkg --configure -a"
