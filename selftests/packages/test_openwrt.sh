@@ -97,7 +97,7 @@ leaves_sources_clean() { [ -z "$(find "$DUALPI2_ROOT" -maxdepth 1 -name '*.o' -o
 # patched SUITE: the release of iproute2 in that suite as if it were OpenWrt's, with a patch of its own.
 patched() {
 	local suite=$1 package=$top/package/network/utils/iproute2 repository version
-	"$DUALPI2_ROOT/scripts/dist/iproute2.sh" --suite "$suite" "$work/iproute2"
+	"$DUALPI2_ROOT/scripts/dist/iproute2.sh" --suite "$suite" --fetch
 	repository=$DUALPI2_CACHE/iproute2/$suite
 	version=$(cat "$repository/.git/dualpi2-version")
 	rm -rf "$package" "$work/tree" "$top/dl"
@@ -106,6 +106,7 @@ patched() {
 	printf -- '--- a/tc/Makefile\n+++ b/tc/Makefile\n@@ -1 +1,2 @@\n+# ours\n %s\n' \
 		"$(head -n 1 "$repository/tc/Makefile")" >"$package/patches/100-own.patch"
 	git -C "$repository" archive --prefix="iproute2-$version/" -o "$top/dl/iproute2-$version.tar.gz" HEAD
+	export MAKEFLAGS=CCOPTS=-O0 # in less time; test_iproute2.sh builds with -O2
 	"$DUALPI2_ROOT/packaging/openwrt/patch-tc.sh" "$top"
 	# As OpenWrt does it, and tc-tiny: without plugins.
 	tar -x -f "$top/dl/iproute2-$version.tar.gz" -C "$work/tree" --strip-components=1
