@@ -46,8 +46,8 @@ done
 
 # The machine has this machine's programs: these tcs are built for it, and need its libraries.
 code=0
-DUALPI2_MODULE=$("$DUALPI2_ROOT/scripts/build-for.sh" debug "$outdir/module")
-export DUALPI2_MODULE
+export DUALPI2_MODULE=$DUALPI2_ROOT/build/debug/sch_dualpi2.ko
+export DUALPI2_TRACE_PC=$DUALPI2_ROOT/build/debug/trace_pc/dualpi2_trace_pc.ko
 DUALPI2_TC_PATCHED="${patched[*]}" DUALPI2_KERNEL=debug DUALPI2_TREE=/ \
 	"$DUALPI2_ROOT/scripts/tdc.sh" "$@" || code=$?
 [ -z "$failed" ] || exit 1
