@@ -106,7 +106,7 @@ patched() {
 	printf -- '--- a/tc/Makefile\n+++ b/tc/Makefile\n@@ -1 +1,2 @@\n+# ours\n %s\n' \
 		"$(head -n 1 "$repository/tc/Makefile")" >"$package/patches/100-own.patch"
 	git -C "$repository" archive --prefix="iproute2-$version/" -o "$top/dl/iproute2-$version.tar.gz" HEAD
-	export MAKEFLAGS=CCOPTS=-O0 # in less time; test_iproute2.sh builds with -O2
+	export MAKEFLAGS=CCOPTS=-O0 # takes less time; test_iproute2.sh builds with -O2
 	"$DUALPI2_ROOT/packaging/openwrt/patch-tc.sh" "$top"
 	# As OpenWrt does it, and tc-tiny: without plugins.
 	tar -x -f "$top/dl/iproute2-$version.tar.gz" -C "$work/tree" --strip-components=1
