@@ -61,11 +61,9 @@ if [ "$bench" = native ]; then
 fi
 make --no-print-directory plugin >&2
 
-# now KERNEL: the module of this tree, built as for the tests; its path. Makes a directory for figures.
-now() { mkdir -p "build/bench/$1" && scripts/build-for.sh "$1" "build/$1" W=1 KCFLAGS=-Werror; }
-
 # counting total|each: plugin, the arguments for run-vm.sh with which QEMU counts instructions in $out/instructions.
 counting() {
+	mkdir -p "$out"
 	cc -std=gnu11 -O2 -Wall -Wextra -shared -fPIC -o "$out/instructions.so" selftests/bench/instructions.c ||
 		die "the plugin for QEMU does not compile"
 	plugin=(--qemu-arg -plugin --qemu-arg "$out/instructions.so,$1=$out/instructions")
@@ -78,7 +76,7 @@ if [ "$bench" = rate ]; then
 fi
 
 if [ "$bench" = cores ]; then
-	module=$(now 7.2)
+	module=$(scripts/build-for.sh 7.2 build/7.2)
 	[ "$(nproc)" -ge 2 ] || die "this machine has one processor; two are measured"
 	exec scripts/run-vm.sh --kernel 7.2 --cpus 2 --timeout 3600 -- \
 		env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" python3 selftests/bench/cores.py "$@" "$module"
@@ -133,7 +131,7 @@ if [ "$bench" = instances ]; then
 	words=() others=(pfifo codel pie fq fq_codel cake)
 	[ ${#judge[@]} -eq 0 ] || words=(--most 0) others=() # ours alone is judged
 	out=$DUALPI2_ROOT/build/bench/$kernel
-	module=$(now "$kernel")
+	module=$(scripts/build-for.sh "$kernel" "build/$kernel")
 	subjects=("ours=$module")
 	if [ ${#others[@]} -gt 0 ]; then
 		if module=$(scripts/in-tree.sh "$kernel"); then
@@ -157,7 +155,7 @@ if [ "$bench" = instances ]; then
 fi
 if [ "$bench" = profile ]; then
 	out=$DUALPI2_ROOT/build/bench/$kernel
-	module=$(now "$kernel")
+	module=$(scripts/build-for.sh "$kernel" "build/$kernel")
 	counting each
 	say "Linux $kernel: $load"
 	scripts/run-vm.sh --virtual-time --kernel "$kernel" --timeout 1800 \
@@ -196,7 +194,7 @@ fi
 # compared KERNEL: all qdiscs, or what the baseline is of.
 compared() {
 	local subjects=("pfifo=qdisc:pfifo") module in_tree kind
-	module=$(now "$1")
+	module=$(scripts/build-for.sh "$1" "build/$1")
 	if [ "$bench" = compare ]; then
 		subjects+=("no qdisc=none")
 		for kind in codel fq_codel pie fq cake; do
@@ -226,6 +224,7 @@ compared() {
 # counted KERNEL PROGRAM WORDS...: run a program of selftests/bench in that machine; its figures go to the results.
 counted() {
 	local kernel=$1 result=$out/$1/$bench.json
+	mkdir -p "${result%/*}"
 	shift
 	scripts/run-vm.sh --virtual-time --kernel "$kernel" --timeout 7200 -- env TC_LIB_DIR="$DUALPI2_ROOT/build/tc" \
 		python3 "selftests/bench/$1" --repeat "$repeat" "${@:2}" >"$result" || {
@@ -261,7 +260,7 @@ without_counters() {
 results=()
 for kernel in "${kernels[@]}"; do
 	if [ "$bench" = shaper ]; then
-		module=$(now "$kernel")
+		module=$(scripts/build-for.sh "$kernel" "build/$kernel")
 		say "Linux $kernel: the shapers of dualpi2 and cake, $repeat times"
 		counted "$kernel" shaper.py "$module"
 		continue
@@ -274,7 +273,7 @@ for kernel in "${kernels[@]}"; do
 	[[ " ${judge[*]} " != *" --ktap "* ]] || subjects=() variants=(now no-stats)
 	for variant in "${variants[@]}"; do
 		case $variant in
-		now) module=$(now "$kernel") ;;
+		now) module=$(scripts/build-for.sh "$kernel" "build/$kernel") ;;
 		no-stats) module=$(without_counters "$kernel") ;;
 		# The kernel's own switch: its tracepoints, and the module's, are empty functions.
 		no-trace) module=$(scripts/build-for.sh "$kernel" "$out/$kernel/no-trace" KCFLAGS=-DNOTRACE) ;;

@@ -3,7 +3,8 @@
 #
 # build-for.sh - build sch_dualpi2, or TCP Prague, or the companions in extra, for a Debian kernel, with the tools of
 # that kernel's own Debian release, and print its path (of extra: of the directory). Where this machine is that release
-# and has the kernel's tools, it is built here, else in a tree made for it (root.sh).
+# and has the kernel's tools, it is built here, else in a tree made for it (root.sh). Without MAKE-ARGUMENTS a warning is an
+# error, so that all who name one directory have the same build.
 #
 # usage: build-for.sh [--headers] [--prague|--extra] KERNEL OUTDIR [MAKE-ARGUMENTS]     KERNEL as for kernel.sh
 
@@ -25,6 +26,7 @@ esac
 [ $# -ge 2 ] || die "usage: build-for.sh [--headers] [--prague|--extra] KERNEL OUTDIR [MAKE-ARGUMENTS]"
 kernel=$1 out=$2
 shift 2
+[ $# -gt 0 ] || set -- W=1 KCFLAGS=-Werror
 assignments=$("$DUALPI2_ROOT/scripts/kernel.sh" "${parts[@]}" "$kernel")
 eval "$assignments"
 mkdir -p "$out"
