@@ -44,6 +44,7 @@ done
 [ -z "$newest" ] || patched=("${patched[@]: -1}")
 [ ${#patched[@]} -gt 0 ] || die "no tc was built; see the messages above"
 
+"$DUALPI2_ROOT/scripts/build-traced.sh" >&2
 # The machine has this machine's programs: these tcs are built for it, and need its libraries.
 code=0
 export DUALPI2_MODULE=$DUALPI2_ROOT/build/debug/sch_dualpi2.ko
