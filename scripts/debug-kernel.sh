@@ -27,13 +27,16 @@ if [ "${1-}" = --refresh ]; then
 fi
 [ $# -eq 1 ] || die "$usage"
 kind=$1
-configs=$DUALPI2_ROOT/selftests/debug arch=um image=linux whole=() in=() flags=()
+configs=$DUALPI2_ROOT/selftests/debug arch=um image=linux whole=() in=() flags=() series=()
 case $kind in
 debug)
 	parts=(base uml debug)
 	# Two thirds of the time to build, and less to run. Modules have the kernel's usual flags: -O2, and UBSAN, also in
 	# what they include. The other options are what the kernel's min() needs to compile at -O1.
 	flags=("KCFLAGS=-O1 -ftree-vrp -fipa-cp -fipa-vrp" UBSAN_SANITIZE=n)
+	# What takes a trace at each allocation, and sees each change of the interrupts' state, touches no memory but its own.
+	flags+=(KASAN_SANITIZE_stacktrace.o=n KASAN_SANITIZE_trace_preemptirq.o=n)
+	series=("$configs"/debug/*.patch)
 	;;
 plain | ect1) parts=(base uml plain) ;;
 builtin) parts=(base uml builtin) ;;
@@ -47,7 +50,6 @@ mkdir -p "$kernels"
 exec 8>"$kernels/$kind.lock"
 flock 8
 source=$("$DUALPI2_ROOT/scripts/linux-source.sh" ${refresh:+--refresh} "${whole[@]}" 8>&-)
-series=()
 if [ "$kind" = builtin ]; then
 	"$DUALPI2_ROOT/scripts/kernel-patches/emit.py" --tree "$source" --out "$out.series" 7.2 >&2
 	mapfile -t series < <(find "$out.series/7.2/dualpi2" -name '0*.patch' ! -name '0000-*' | sort)
