@@ -13,7 +13,8 @@
 #        In KDIR/net/sched/sch_dualpi2.ko of debug and plain is the in-tree dualpi2, to be loaded by path.
 #        --refresh  build it again, from today's source
 #
-# Prints, for eval, what kernel.sh prints of a stock kernel. The configurations are in selftests/debug.
+# Prints, for eval, what kernel.sh prints of a stock kernel. The configurations are in selftests/debug, and in its debug
+# what only the debug kernel is patched with.
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -34,7 +35,7 @@ debug)
 	# Two thirds of the time to build, and less to run. Modules have the kernel's usual flags: -O2, and UBSAN, also in
 	# what they include. The other options are what the kernel's min() needs to compile at -O1.
 	flags=("KCFLAGS=-O1 -ftree-vrp -fipa-cp -fipa-vrp" UBSAN_SANITIZE=n)
-	# KASAN is where something knows an address of a qdisc, a packet or a socket: what runs takes a twelfth less time.
+	# To save time, KASAN is only where something knows an address of a qdisc, a packet or a socket.
 	# Everywhere kfree(), memcpy(), copy_from_user() and the like check what they are given.
 	# shellcheck disable=SC2016 # for make
 	flags+=('KASAN_SANITIZE=$(if $(filter net net/% drivers/net drivers/net/% lib lib/% kernel kernel/time kernel/rcu kernel/locking,$(obj)),,n)'
