@@ -90,7 +90,8 @@ class Options:
     def header(self):
         """include/net/dualpi2_options.h."""
         return (
-            "/* SPDX-License-Identifier: GPL-2.0-only */\n/*\n"
+            # In one piece, reuse would read it as this file's.
+            "/* SPDX-License-" + "Identifier: GPL-2.0-only */\n/*\n"
             " * Ranges and defaults of the options, in the units of the attributes.\n */\n"
             "#ifndef _NET_DUALPI2_OPTIONS_H\n#define _NET_DUALPI2_OPTIONS_H\n\n"
             "#include <linux/bits.h>\n\n"
