@@ -13,8 +13,8 @@
 #        In KDIR/net/sched/sch_dualpi2.ko of debug and plain is the in-tree dualpi2, to be loaded by path.
 #        --refresh  build it again, from today's source
 #
-# Prints, for eval, what kernel.sh prints of a stock kernel. The configurations are in selftests/debug, and in its debug
-# what only the debug kernel is patched with.
+# Prints, for eval, what kernel.sh prints of a stock kernel. The configurations are in selftests/debug, the
+# patch for the debug kernel alone in selftests/debug/debug.
 
 set -euo pipefail
 # shellcheck source=scripts/common.sh
@@ -35,11 +35,10 @@ debug)
 	# Two thirds of the time to build, and less to run. Modules have the kernel's usual flags: -O2, and UBSAN, also in
 	# what they include. The other options are what the kernel's min() needs to compile at -O1.
 	flags=("KCFLAGS=-O1 -ftree-vrp -fipa-cp -fipa-vrp" UBSAN_SANITIZE=n)
-	# To save time, KASAN is only where something knows an address of a qdisc, a packet or a socket.
-	# Everywhere kfree(), memcpy(), copy_from_user() and the like check what they are given.
-	# shellcheck disable=SC2016 # for make
-	flags+=('KASAN_SANITIZE=$(if $(filter net net/% drivers/net drivers/net/% lib lib/% kernel kernel/time kernel/rcu kernel/locking,$(obj)),,n)'
-		KASAN_SANITIZE_stacktrace.o=n)
+	# To save time, KASAN is only where something knows an address of a qdisc, a packet or a socket, and not in what takes
+	# a trace at each allocation. Everywhere kfree(), memcpy(), copy_from_user() and the like check what they are given.
+	kasan='net net/% drivers/net drivers/net/% lib lib/% kernel kernel/time kernel/rcu kernel/locking'
+	flags+=("KASAN_SANITIZE=\$(if \$(filter $kasan,\$(obj)),,n)" KASAN_SANITIZE_stacktrace.o=n)
 	series=("$configs"/debug/*.patch)
 	;;
 plain | ect1) parts=(base uml plain) ;;
