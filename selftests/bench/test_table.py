@@ -108,6 +108,7 @@ def with_baseline(saved, counted, *options):
         with open(result, "w", encoding="utf-8") as file:
             json.dump({"bench": "check", "kernel": "6.1.0-56-amd64", "loads": {
                 load: {"pfifo": [2001, 2000, 1995], "dualpi2": [2000 + over, 2003 + over, 1996 + over]}
+                if "waiting" in load else {"pfifo": [2000, 2008], "dualpi2": [2004 + over, 2000 + over]}
                 for load, over in counted.items()}}, file)
         where = ["--save-baseline", baseline] if "--save" in options else ["--baseline", baseline]
         done = subprocess.run([sys.executable, os.path.join(HERE, "table.py"), "--ktap", *where, result], text=True,
