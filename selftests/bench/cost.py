@@ -363,7 +363,7 @@ def measure(name, load, kind, packets, counts):
         with packet_socket(gso=True) as sock:
             took = min([by_socket(sock, packets, data) / packets for _ in range(rounds)][1:])
     else:
-        # Rounds that nothing disturbs cost the same to the instruction: not the first, nor one in five of the others.
+        # Undisturbed rounds cost the same to the instruction; the first, and one in five of the others, costs more.
         rounds, sent = 5, packets
         took = min(by_pktgen(packets, load.ecn, load.size, dev) for _ in range(rounds)) / packets
     if (out := left(dev) - before) != rounds * sent * each:
